@@ -229,13 +229,21 @@ class Choice:
 class Run:
     """The run whose last event is numbered event ``event`` (X4).
 
-    ``links`` are asked of each of its events but the first, CANDIDATE, and the one before it,
-    PREVIOUS. Of a run of more than ``most`` events, the last ``most`` are meant; 0 bounds nothing.
+    ``kept`` are the conditions on CANDIDATE that each of its events satisfies, ``between`` those on
+    each but the first and the one before it, PREVIOUS. Of a run of more than ``most`` events, the
+    last ``most`` are meant; 0 bounds nothing.
     """
 
     event: int
-    links: tuple[Expression, ...]
+    between: tuple[Expression, ...]
     most: int
+    kept: tuple[Expression, ...] = ()
+    links: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+    """All that neighbours are asked."""
+
+    def __post_init__(self) -> None:
+        before = tuple(rewritten(one, _of_previous) for one in self.kept)
+        object.__setattr__(self, "links", (*self.between, *self.kept, *before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +346,13 @@ def rewritten(node: Expression, instead: Callable[[Expression], Expression | Non
     if found is not None:
         return found
     return with_operands(node, partial(rewritten, instead=instead))
+
+
+def _of_previous(node: Expression) -> Expression | None:
+    """An attribute of CANDIDATE as one of PREVIOUS."""
+    if not isinstance(node, AttributeOf) or node.event != CANDIDATE:
+        return None
+    return replace(node, event=PREVIOUS)
 
 
 _OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {

@@ -107,6 +107,8 @@ def _links(random: Random, event: str) -> tuple[str, ...]:
                     f"{attribute} {comparison} previous.{attribute}",
                     f"{attribute} {comparison} previous.{attribute}",
                     f"({attribute} >= 1 and previous.{attribute} >= 1)",
+                    f"while {attribute} >= 1",
+                    f"while ({attribute} = 1 or {attribute} > 2)",
                     f"time - previous.time <= {random.choice(('0 s', '1 s', '2 s'))}",
                     f"({attribute} = previous.{attribute} or time > previous.time)",
                     f"10 / {attribute} >= 10 / previous.{attribute}",

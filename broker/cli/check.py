@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,18 +33,21 @@ def command(
 ) -> None:
     """Check TESLA files, each by itself.
 
-    Prints how many rules and schemas they have, or every error in them. With --events (once for
+    Prints how many rules and schemas they have, or every error in them; and warnings, of rules that
+    may mean something else than they seem to. With --events (once for
     each file), types that the rules do not declare are those of the events, which are all read.
     """
     from broker.cli.outcome import UsageError, counted
     from matcher.formats.inputs import bytes_of, is_regular, name_of, verify_files
     from rules import load
     from rules.errors import FilesErrors, RuleErrors
+    from rules.explaining.advice import advice
     from rules.language import declared_in
     from rules.syntax import ast
     from rules.syntax.parser import decode, read
 
     refused: list[RuleErrors] = []
+    warnings: list[str] = []
     rules_read = schemas = 0
     verify_files([*rules, *(events or ())])
     if len(rules) > 1 and not all(map(is_regular, events or ())):
@@ -53,7 +57,7 @@ def command(
             text = decode(bytes_of(file), name_of(file))
             statements = read(text, file=name_of(file)).file
             known = _types_of(events or (), declared_in(statements), type_name, layout)
-            load(text, file=name_of(file), known=known)
+            found = load(text, file=name_of(file), known=known)
         except RuleErrors as error:
             refused.append(error)
         else:
@@ -62,8 +66,11 @@ def command(
             ]
             rules_read += len(statements.statements) - len(declared)
             schemas += len(set(declared))  # a type may be declared again, as the same
+            warnings += [f"{name_of(file)}: {one}" for one in advice(found)]
     if refused:
         raise FilesErrors(refused)
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     print(f"{counted(rules_read, 'rule')}, {counted(schemas, 'schema')}: ok")
 
 

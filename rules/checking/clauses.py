@@ -219,11 +219,11 @@ class _RuleCheck:
         self.scope.runs[number] = None
         if type_ is None or window is None or read is None:
             return
-        own, links = read
-        run = Run(number, links, most)
+        own, kept, between = read
+        run = Run(number, between, most, kept)
         count = Aggregate(Function.COUNT, type_, own, None, window, False, Kind.INT, run)
         self.scope.runs[number] = count
-        asked = tuple(rewritten(one, partial(_of_event, number)) for one in own)
+        asked = tuple(rewritten(one, partial(_of_event, number)) for one in (*own, *kept))
         self.scope.asked(asked)
         enough = Compare(Comparison.GREATER_EQUAL, count, Literal(times.least, Kind.INT))
         self.clauses.append(

@@ -371,6 +371,11 @@ class Expressions:
         operand = self._of_kind(node.operand, enclosing, Kind.STRING, "the operand of lower")
         return None if operand is None else OfText(TextFunction(), operand)
 
+    def _while(self, node: ast.While, enclosing: Enclosing | None) -> None:
+        self.report(
+            "while is of an iteration", node.span, "each 1.. TYPE(while value > 5) as NAME ..."
+        )
+
     def _of_event(self, node: ast.OfEvent, enclosing: Enclosing | None) -> Expression | None:
         """An attribute of the event that an aggregate ranges over, whose parentheses stand here."""
         assert enclosing is not None  # the grammar has it in aggregates alone
@@ -489,7 +494,8 @@ class Expressions:
         value = self.check(argument, Enclosing(CANDIDATE, run.type, run=number))
         if value is None or not self._is_aggregated(node.function, value, argument):
             return None
-        if presences(value, run.conditions):
+        kept = () if run.run is None else run.run.kept
+        if presences(value, (*run.conditions, *kept)):
             self.report(
                 "what is aggregated over a run may be null",
                 argument.span,
@@ -565,23 +571,27 @@ class Expressions:
 
     def repeated(
         self, event: ast.Event, type_: EventType | None
-    ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:
-        """The conditions of an event that repeats: those of each event, and those between
-        neighbours (X4), which parentheses hold together. It only uses parameters; None when one is
-        wrong.
+    ) -> tuple[tuple[Expression, ...], tuple[Expression, ...], tuple[Expression, ...]] | None:
+        """The conditions of an event that repeats (X4): those that leave events out, those that
+        each event of a run satisfies, and those between neighbours, which parentheses hold
+        together. It only uses parameters; None when one is wrong.
         """
         enclosing = Enclosing(CANDIDATE, type_, repeats=True)
         own: list[Expression] = []
+        kept: list[Expression] = []
         links: list[Expression] = []
         there, between = self.scope.there, frozenset[Expression]()
         before = len(self.report.problems)
         for item in self.written_out(event, type_):
-            checked = self.condition(item, enclosing)
+            lasts = isinstance(item, ast.While)
+            checked = self.condition(
+                item.condition if isinstance(item, ast.While) else item, enclosing
+            )
             if checked is None:
                 continue
             nodes = nodes_of(checked)
             is_link = any(isinstance(one, AttributeOf) and one.event == PREVIOUS for one in nodes)
-            if is_link and has_aggregates(checked):
+            if (is_link or lasts) and has_aggregates(checked):
                 self.report("neighbours are compared without aggregates", item.span)
             if is_link:
                 found = conjuncts_of(checked, there | between)
@@ -589,9 +599,11 @@ class Expressions:
                 between |= asked_for(found)
             else:
                 found = conjuncts_of(checked, there)
-                own += found
+                (kept if lasts else own).extend(found)
                 there |= asked_for(found)
-        return None if len(self.report.problems) > before else (tuple(own), tuple(links))
+        if len(self.report.problems) > before:
+            return None
+        return tuple(own), tuple(kept), tuple(links)
 
     def written_out(self, event: ast.Event, type_: EventType | None) -> tuple[ast.Expression, ...]:
         """The conditions with positional parameters written as ``attribute = $p``."""
@@ -662,6 +674,7 @@ _METHODS: Mapping[type, Callable[[Expressions, Any, Enclosing | None], Expressio
     ast.Membership: Expressions._membership,
     ast.Matching: Expressions._matching,
     ast.Lowered: Expressions._lowered,
+    ast.While: Expressions._while,
     ast.OfEvent: Expressions._of_event,
     ast.Aggregate: Expressions._aggregate,
 }

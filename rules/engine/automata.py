@@ -75,9 +75,11 @@ class AutomatonTables:
             ]
         )
         linked.links.append((links, len(plan.links)))
+        type_ = self._tables.type_number(plan.arrivals.column.type)
         return (
             plan.event,
-            self._tables.type_number(plan.arrivals.column.type),
+            type_,
+            layout.LAST_OF_RUN if plan.is_run else type_,
             self._use(plan.arrivals, linked),
             plan.arrivals.reach,
             self._use(plan.instances, linked),

@@ -24,9 +24,10 @@ from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, beginning
 from rules.engine.naive_events import COMPOSITE, Occurrence, Order, detections, occurrences
 from rules.engine.naive_match import matches, matches_together
-from rules.engine.naive_values import Scope, value_of
+from rules.engine.naive_values import Scope, run_of, value_of
 from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, Rule, RuleSet
+from rules.terms import Aggregate
 from rules.zones import zone_of
 
 
@@ -45,6 +46,9 @@ class _RuleView:
             for event in self.history.get(name, ())
             if self.sees(event) and not (strict and event.time >= self.instant)  # S12
         ]
+
+    def run(self, aggregate: Aggregate, scope: Scope) -> Sequence[Occurrence]:
+        return run_of(aggregate, scope)
 
     def sees(self, event: Occurrence) -> bool:
         # S15; S11: in every role, before first and last choose.

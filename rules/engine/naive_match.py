@@ -68,7 +68,8 @@ def _continuations(scope: Scope, clause: Clause) -> Iterator[Scope]:
     """The match after one clause: none when it fails, several when it selects ``each``."""
     match clause:
         case Selected():
-            yield from map(scope.with_event, _selected(clause, scope))
+            bound = scope.with_run if clause.iteration else scope.with_event
+            yield from map(bound, _selected(clause, scope))
         case Timed():  # S7
             if in_window(scope.event(clause.event).time, clause.window, scope):
                 yield scope
@@ -89,7 +90,8 @@ def _selected(clause: Selected, scope: Scope) -> list[Occurrence]:
         event
         for use in (clause, *clause.rivals)  # X2
         for event in scope.view.events(use.type.name, strict=use.strict)
-        if event not in scope.events  # S1, S3: the events of a match are distinct
+        # S1, S3: the events of a match are distinct, those of runs excepted (X4)
+        if (clause.iteration or event not in scope.alone)
         and in_window(event.time, use.window, scope)  # S1, S2, S4
         and holds(use.conditions, scope.with_event(event))  # S3, S5, S9
     ]
@@ -103,6 +105,6 @@ def _selected(clause: Selected, scope: Scope) -> list[Occurrence]:
 def _is_violated(negation: Negated, match: Scope) -> bool:
     """Whether an event that must not occur does occur (S6)."""
     return any(
-        event not in match.events  # S6: events of the match do not count
+        event not in match.alone  # S6: events of the match do not count
         for event in fitting(negation, match, after_start=True)
     )

@@ -41,7 +41,6 @@ from rules.terms import (
     OfText,
     Operator,
     Or,
-    Run,
     Slot,
     Window,
     Within,
@@ -58,6 +57,22 @@ class View(Protocol):
         """All events of a type; with ``strict``, those earlier than the instant."""
         ...
 
+    def run(self, aggregate: Aggregate, scope: Scope) -> Sequence[Occurrence]:
+        """The events of the run that an aggregate ranges over (X4)."""
+        ...
+
+
+class _Nothing:
+    def events(self, name: str, *, strict: bool) -> Sequence[Occurrence]:
+        return ()
+
+    def run(self, aggregate: Aggregate, scope: Scope) -> Sequence[Occurrence]:
+        return ()
+
+
+NOTHING: View = _Nothing()
+"""The history in which no event is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -65,6 +80,7 @@ class Scope:
 
     ``events`` by number, terminator first; ``slots`` by number; ``candidate`` the negated or
     aggregated event whose own conditions are looked at, ``previous`` the one before it in a run.
+    ``runs`` are the numbers of the events that end a run (X4).
     """
 
     view: View
@@ -72,6 +88,7 @@ class Scope:
     slots: Mapping[int, Value] = field(default_factory=dict)
     candidate: Occurrence | None = None
     previous: Occurrence | None = None
+    runs: frozenset[int] = frozenset()
 
     def event(self, number: int) -> Occurrence:
         """The event of a number, CANDIDATE and PREVIOUS included."""
@@ -82,9 +99,18 @@ class Scope:
         assert found is not None
         return found
 
+    @property
+    def alone(self) -> tuple[Occurrence, ...]:
+        """The events that are selected alone, not as runs: these are distinct (S1)."""
+        return tuple(one for number, one in enumerate(self.events) if number not in self.runs)
+
     def with_event(self, event: Occurrence) -> Scope:
         """The scope with the next selected event."""
         return replace(self, events=(*self.events, event))
+
+    def with_run(self, last: Occurrence) -> Scope:
+        """The scope with the next run, by its last event."""
+        return replace(self.with_event(last), runs=self.runs | {len(self.events)})
 
     def with_slot(self, slot: int, value: Value) -> Scope:
         """The scope with a parameter bound to a value."""
@@ -219,9 +245,8 @@ _COMPARISONS: Mapping[Comparison, Callable[[Any, Any], bool]] = {
 
 def _aggregate(aggregate: Aggregate, scope: Scope) -> Value | None:
     """An aggregate over the events in its window, those of the match included (S8)."""
-    events = fitting(aggregate, scope)
-    if aggregate.run is not None:
-        events = run_of(aggregate.run, events, scope)
+    is_of_run = aggregate.run is not None
+    events = scope.view.run(aggregate, scope) if is_of_run else fitting(aggregate, scope)
     if aggregate.value is None:
         return len(events)
     found = (value_of(aggregate.value, replace(scope, candidate=event)) for event in events)
@@ -232,17 +257,11 @@ def _aggregate(aggregate: Aggregate, scope: Scope) -> Value | None:
     return _checked(result, aggregate.kind)
 
 
-def run_of(run: Run, fitting: Sequence[Occurrence], scope: Scope) -> list[Occurrence]:
-    """The events of the run that a numbered event ends, in order; none where it goes on (X4).
-
-    ``fitting`` are the events that satisfy the conditions of the iteration, those of the match
-    that come before it in the text included.
-    """
-    taken = scope.events[: run.event]
-    events = sorted(
-        (event for event in fitting if event not in taken),  # S1
-        key=lambda event: event.moment,  # E4
-    )
+def run_of(aggregate: Aggregate, scope: Scope) -> Sequence[Occurrence]:
+    """The events of the run that a numbered event ends, in order; none where it goes on (X4)."""
+    run = aggregate.run
+    assert run is not None
+    events = sorted(fitting(aggregate, scope), key=lambda event: event.moment)  # E4
 
     def goes_on(place: int) -> bool:
         """Whether the event at a place is of the run of the one before it."""

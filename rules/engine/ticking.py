@@ -18,15 +18,14 @@ count as one at the time of the latest, and that those count which the rule's co
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Int64s
 from rules.engine.catalogue import Deployed
-from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, value_of
+from rules.engine.naive_values import NOTHING, Scope, value_of
 from rules.engine.timers import period
 from rules.pattern import TIMER, UTC, Constraint, Let, Negated, Rule, Selected
 from rules.planning.depths import reach_of
@@ -141,18 +140,11 @@ def _with_ticks(spans: Int64s, step: int) -> Int64s:
 # --- rules where nothing happens ---------------------------------------------------------------
 
 
-class _Nothing:
-    """The history in which no event is."""
-
-    def events(self, name: str, *, strict: bool) -> Sequence[Occurrence]:
-        return ()
-
-
 def fires_idle(rule: Rule) -> bool:
     """Whether a rule over a Timer may fire where all its windows are empty."""
     if rule.alternatives or rule.together is not None:
         return True  # not asked: the Timer is only one of several terminators
-    scope, unknown = Scope(_Nothing(), ()), set[int]()
+    scope, unknown = Scope(NOTHING, ()), set[int]()
     for clause in rule.clauses:
         match clause:
             case Selected():

@@ -14,19 +14,16 @@ would have fitted, at either end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, run_of, value_of
+from rules.engine.naive_values import Scope, value_of
 from rules.explaining.appraisal import Appraisal, Enclosing, speaks_of_others
 from rules.explaining.explanation import Candidate, Check, Considered, Fate
 from rules.explaining.sight import Sight
-from rules.pattern import Negated, Selected
+from rules.pattern import Negated, Selected, Use
 from rules.terms import CANDIDATE, Aggregate, Expression, Window, Within
-
-Use: TypeAlias = Selected | Negated | Aggregate
 
 NEAR_MAX = 200
 """So many events beyond an end of a window are searched for one that would have fitted."""
@@ -130,9 +127,8 @@ class Consideration:
     def aggregated(self, use: Aggregate, scope: Scope) -> Considered:
         """The events that an aggregate is made of, and the others (S8)."""
         found = self.rulings(use, scope)
-        counted = [ruling.event for ruling in found if ruling.fate is None]
-        if use.run is not None:
-            counted = run_of(use.run, counted, scope)
+        fitting: Iterable[Occurrence] = (one.event for one in found if one.fate is None)
+        counted = set(fitting if use.run is None else scope.view.run(use, scope))
 
         def fate_of(event: Occurrence) -> Fate:
             return Fate.COUNTED if event in counted else Fate.APART  # X4
@@ -148,18 +144,7 @@ class Consideration:
 
     def _rule(self, use: Use, conditions: Conditions, scope: Scope, event: Occurrence) -> Ruling:
         place, fate = conditions.failing(scope_of(use, scope, event))
-        return Ruling(event, fate or self.hidden(use, scope, event), place)
-
-    def hidden(self, use: Use, scope: Scope, event: Occurrence) -> Fate | None:
-        """Why an event that fits is not seen, if it is not."""
-        instant = scope.event(0).time
-        if not isinstance(use, Aggregate) and event in scope.events:
-            return Fate.TAKEN  # S1, S6
-        if use.strict and event.time >= instant:
-            return Fate.SIMULTANEOUS  # S12
-        if self._sight.consumed_by(event, instant) is not None:
-            return Fate.CONSUMED  # S11
-        return None
+        return Ruling(event, fate or self._sight.hidden(use, scope, event), place)
 
     # --- telling -----------------------------------------------------------------------------
 

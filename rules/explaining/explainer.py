@@ -26,6 +26,7 @@ from rules.explaining.consideration import Consideration, Ruling, ends
 from rules.explaining.explanation import NULL, Branch, Check, Explanation, Fate, Match, Step, Term
 from rules.explaining.recording import Recording, Since
 from rules.explaining.rewording import Rewording, elapsed_text
+from rules.explaining.runs import Iterations
 from rules.explaining.sight import Moment, Sight
 from rules.language import load
 from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, RuleSet, Selected, Timed
@@ -114,6 +115,7 @@ class Explainer:
         self._rule = rule
         self._words = Rewording(rule)
         self._sight = Sight(recording, rule)
+        self._iterations = Iterations(rule, self._sight)
         plain = Consideration(self._sight, Appraisal(self._words), candidates)
         self._appraisal = Appraisal(self._words, plain.aggregated)
         self._consideration = plain
@@ -129,7 +131,7 @@ class Explainer:
         if rule.together is not None or rule.alternatives:
             return self._explain_variants(terminator)
         self._left = self._bound
-        scope = Scope(Moment(self._sight, terminator.time), (terminator,))
+        scope = Scope(Moment(self._sight, terminator.time, self._iterations), (terminator,))
         own = self._terminator(terminator, scope)
         root = Branch(None, (own,)) if not own.passed else self._branch(scope, 0, None, (own,))
         texts = (self._words.terminator(), *map(self._words.clause, rule.clauses))
@@ -206,19 +208,24 @@ class Explainer:
     def _continuations(self, clause: Clause, scope: Scope) -> list[Scope]:
         """The match after one clause: none when it fails, several when it selects ``each``."""
         match clause:
-            case Selected():
-                chosen = choose(clause, self._contenders(clause, scope))
-                return [scope.with_event(event) for event in chosen if event.type == clause.type]
-            case Negated():
-                rulings = self._consideration.rulings(clause, scope)
-                return [scope] if all(ruling.fate for ruling in rulings) else []
+            case Selected() | Negated():
+                return self._after(clause, scope, self._rulings(clause, scope))
             case _:
                 longer = judge(clause, scope)
                 return [] if longer is None else [longer]
 
-    def _contenders(self, clause: Selected, scope: Scope) -> list[Ruling]:
-        """The fate of all events that a clause chooses among, in order: of rivals too (X2)."""
-        uses = (clause, *clause.rivals)
+    def _after(
+        self, clause: Selected | Negated, scope: Scope, rulings: Sequence[Ruling]
+    ) -> list[Scope]:
+        """The match after a clause that has ruled so."""
+        if isinstance(clause, Negated):
+            return [scope] if all(ruling.fate for ruling in rulings) else []
+        bound = scope.with_run if clause.iteration else scope.with_event
+        return [bound(event) for event in choose(clause, rulings) if event.type == clause.type]
+
+    def _rulings(self, clause: Selected | Negated, scope: Scope) -> list[Ruling]:
+        """The fate of all events that a clause looks at, in order: of rivals too (X2)."""
+        uses = (clause, *clause.rivals) if isinstance(clause, Selected) else (clause,)
         found = [ruling for use in uses for ruling in self._consideration.rulings(use, scope)]
         return sorted(found, key=lambda ruling: ruling.event.moment)
 
@@ -226,31 +233,37 @@ class Explainer:
 
     def _step(self, one: Numbered, scope: Scope) -> tuple[Step, list[Scope]]:
         """One clause told, and the match after it."""
-        scopes = self._continuations(one.clause, scope)
-        step = Step(one.place, self._words.clause(one.clause), bool(scopes), "")
-        match one.clause:
-            case Selected():
-                return self._told_selection(step, one.clause, scope), scopes
-            case Negated():
-                return self._told_negation(step, one.clause, scope), scopes
+        clause, text = one.clause, self._words.clause(one.clause)
+        if isinstance(clause, Selected | Negated):
+            rulings = self._rulings(clause, scope)
+            scopes = self._after(clause, scope, rulings)
+            step = Step(one.place, text, bool(scopes), "")
+            if isinstance(clause, Negated):
+                return self._told_negation(step, clause, scope, rulings), scopes
+            return self._told_selection(step, clause, scope, rulings), scopes
+        scopes = self._continuations(clause, scope)
+        step = Step(one.place, text, bool(scopes), "")
+        match clause:
             case Timed():
-                return replace(step, because=_told_time(one.clause, scope)), scopes
+                return replace(step, because=_told_time(clause, scope)), scopes
             case Constraint():
-                check = self._appraisal.check(one.clause.condition, scope)
+                check = self._appraisal.check(clause.condition, scope)
                 return replace(step, because=_truth(check), checks=(check,)), scopes
             case Let():
-                term = self._appraisal.term(one.clause.value, scope)
+                term = self._appraisal.term(clause.value, scope)
                 because = "undefined" if term.value is None else "has a value"
                 return replace(step, because=because, values=(term,)), scopes
 
-    def _told_selection(self, step: Step, clause: Selected, scope: Scope) -> Step:
-        rulings = self._contenders(clause, scope)
+    def _told_selection(
+        self, step: Step, clause: Selected, scope: Scope, rulings: Sequence[Ruling]
+    ) -> Step:
         chosen = choose(clause, rulings)
+        taken = set(chosen)
         fits = sum(ruling.fate is None for ruling in rulings)
         decided = [
             replace(
                 ruling,
-                fate=ruling.fate or (Fate.CHOSEN if ruling.event in chosen else Fate.PASSED_OVER),
+                fate=ruling.fate or (Fate.CHOSEN if ruling.event in taken else Fate.PASSED_OVER),
             )
             for ruling in rulings
             if ruling.event.type == clause.type
@@ -261,11 +274,10 @@ class Explainer:
             because = f"of {fits} that fit, the one it takes is a {chosen[0].type.name}"
         return replace(step, because=because, considered=considered)
 
-    def _told_negation(self, step: Step, clause: Negated, scope: Scope) -> Step:
-        decided = [
-            replace(ruling, fate=ruling.fate or Fate.VIOLATES)
-            for ruling in self._consideration.rulings(clause, scope)
-        ]
+    def _told_negation(
+        self, step: Step, clause: Negated, scope: Scope, rulings: Sequence[Ruling]
+    ) -> Step:
+        decided = [replace(one, fate=one.fate or Fate.VIOLATES) for one in rulings]
         considered = self._consideration.considered(clause, scope, decided, (Fate.VIOLATES,))
         count = considered.counts.get(Fate.VIOLATES, 0)
         because = f"{count} {'is' if count == 1 else 'are'} there" if count else "there is none"

@@ -1,4 +1,4 @@
-"""Finding the events that fit a selection or a negation without looking at most others.
+"""Finding the events that fit a use of a rule without looking at most others.
 
 Law 1: what is found is what the oracle would find, in its order; only the search differs.
 
@@ -13,10 +13,9 @@ from collections.abc import Iterator
 
 from matcher.model import Datum
 from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, attribute_of, value_of
+from rules.engine.naive_values import NOTHING, Scope, attribute_of, value_of
 from rules.explaining.appraisal import Appraisal, Enclosing
 from rules.explaining.consideration import (
-    Consideration,
     ends,
     is_open,
     number_of,
@@ -25,8 +24,8 @@ from rules.explaining.consideration import (
 )
 from rules.explaining.explanation import Fate
 from rules.explaining.recording import Timeline
-from rules.explaining.sight import Moment, Sight
-from rules.pattern import Negated, Selected
+from rules.explaining.sight import Sight
+from rules.pattern import Use
 from rules.terms import AttributeOf, Compare, Comparison, Expression, Slot
 
 SAMPLE_MAX = 32
@@ -40,12 +39,11 @@ _HIDDEN = {
 
 
 class Finder:
-    """Finds the events that fit a selection or a negation, without looking at most others."""
+    """Finds the events that fit a use, without looking at most others."""
 
-    def __init__(self, use: Selected | Negated, sight: Sight, consideration: Consideration) -> None:
+    def __init__(self, use: Use, sight: Sight) -> None:
         self._use = use
         self._sight = sight
-        self._consideration = consideration
         self._conditions = sorted_conditions(use)
         self._timeline = sight.timelines[use.type.name]
         alone = self._conditions.items[: self._conditions.alone]
@@ -83,7 +81,7 @@ class Finder:
         for place in reversed(places) if latest_first else places:
             event = timeline.events[place]
             fits = is_settled or self._unmet(scope, event) is None
-            if fits and self._consideration.hidden(self._use, scope, event) is None:
+            if fits and self._sight.hidden(self._use, scope, event) is None:
                 yield event
 
     def reason(self, scope: Scope, appraisal: Appraisal) -> str:
@@ -107,7 +105,7 @@ class Finder:
     def _hidden(self, scope: Scope, event: Occurrence) -> str:
         """Why an event that fits did not do."""
         name = self._use.type.name
-        fate = self._consideration.hidden(self._use, scope, event)
+        fate = self._sight.hidden(self._use, scope, event)
         return f"fewer {name} fit than it takes" if fate is None else f"the {name} {_HIDDEN[fate]}"
 
     def _ends(self, scope: Scope) -> tuple[int, int]:
@@ -128,10 +126,10 @@ class Finder:
         if not alone:
             return [0] * len(events)
         # They speak of no other event and see no history, so any will do in their places.
-        moment, number = Moment(self._sight, 0), number_of(self._use)
+        number = number_of(self._use)
         judged = []
         for event in events:
-            scope = Scope(moment, (event,) * max(number + 1, 1), candidate=event)
+            scope = Scope(NOTHING, (event,) * max(number + 1, 1), candidate=event)
             failing = (place for place, one in enumerate(alone) if value_of(one, scope) is not True)
             judged.append(next(failing, len(alone)))
         return judged

@@ -45,6 +45,7 @@ from rules.terms import (
     Window,
     Within,
     name_of,
+    nodes_of,
     rewritten,
 )
 
@@ -135,9 +136,21 @@ class Rewording:
         words._types = (*self._types[:place], clause.type, *self._types[place + 1 :])
         if clause.iteration is None:
             return words._event(clause.type, clause.conditions, place)
-        _, count = clause.iteration
-        assert count.run is not None  # or it would be none of an iteration
-        return words._event(clause.type, (*clause.conditions[:-1], *count.run.links), place)
+        return words._repeated(clause.iteration[1], place)
+
+    def _repeated(self, count: Aggregate, place: int) -> ast.Event:
+        """The event of an iteration, whose runs' events are counted by ``count`` (X4)."""
+        run, type_ = count.run, count.type
+        assert run is not None  # or it would be none of an iteration
+
+        def said(conditions: Sequence[Expression]) -> tuple[ast.Expression, ...]:
+            return tuple(self._expression(one, place, type_) for one in conditions)
+
+        between = said(run.between)
+        if not all(map(asks_previous, run.between)):  # parentheses hold them together
+            between = (ast.And(between),)
+        conditions = (*said(count.conditions), *map(ast.While, said(run.kept)), *between)
+        return replace(self._event(type_, (), place), conditions=conditions)
 
     def _name(self, number: int) -> ast.Name:
         if number == PREVIOUS:
@@ -232,6 +245,13 @@ class Rewording:
             return replace(node, event=run.event)
 
         return self._expression(rewritten(aggregate.value, named), NOBODY, None)
+
+
+def asks_previous(condition: Expression) -> bool:
+    """Whether a condition speaks of the event before another."""
+    return any(
+        isinstance(one, AttributeOf) and one.event == PREVIOUS for one in nodes_of(condition)
+    )
 
 
 def _times(clause: Selected) -> ast.Times | None:

@@ -11,11 +11,15 @@ the terminator down, and none beyond the terminator. Older and later events need
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from rules.engine.naive_events import Occurrence
+from rules.engine.naive_values import Scope
+from rules.explaining.explanation import Fate
 from rules.explaining.recording import Firing, Name, Recording
-from rules.pattern import Rule, uses_of
+from rules.pattern import Rule, Selected, Use, uses_of
 from rules.planning.depths import reach_of
+from rules.terms import Aggregate, Run
 
 
 class Sight:
@@ -41,6 +45,18 @@ class Sight:
         firing = self._consumed.get((event.source, event.id))
         return firing if firing is not None and firing.event.time < instant else None
 
+    def hidden(self, use: Use, scope: Scope, event: Occurrence) -> Fate | None:
+        """Why an event that fits is not seen, if it is not."""
+        instant = scope.event(0).time
+        repeats = isinstance(use, Aggregate) or (isinstance(use, Selected) and use.iteration)
+        if not repeats and event in scope.alone:
+            return Fate.TAKEN  # S1, S6
+        if use.strict and event.time >= instant:
+            return Fate.SIMULTANEOUS  # S12
+        if self.consumed_by(event, instant) is not None:
+            return Fate.CONSUMED  # S11
+        return None
+
     def sees(self, event: Occurrence, instant: int, *, strict: bool) -> bool:
         """Whether an event is seen from an instant."""
         return (
@@ -50,12 +66,21 @@ class Sight:
         )
 
 
+class Runs(Protocol):
+    """Knows the runs of a rule's iterations (X4)."""
+
+    def run(self, run: Run, scope: Scope) -> Sequence[Occurrence]:
+        """The events of the run that an event of a match ends."""
+        ...
+
+
 class Moment:
     """The history from one instant; a View for the oracle's arithmetic."""
 
-    def __init__(self, sight: Sight, instant: int) -> None:
+    def __init__(self, sight: Sight, instant: int, runs: Runs) -> None:
         self.sight = sight
         self.instant = instant
+        self._runs = runs
         self._seen: dict[tuple[str, bool], Sequence[Occurrence]] = {}
 
     def events(self, name: str, *, strict: bool) -> Sequence[Occurrence]:
@@ -66,3 +91,8 @@ class Moment:
                 event for event in near if self.sight.sees(event, self.instant, strict=strict)
             ]
         return self._seen[name, strict]
+
+    def run(self, aggregate: Aggregate, scope: Scope) -> Sequence[Occurrence]:
+        """The events of the run that an aggregate ranges over."""
+        assert aggregate.run is not None
+        return self._runs.run(aggregate.run, scope)

@@ -23,12 +23,12 @@ from matcher.model import Event, EventBatch
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, value_of
 from rules.explaining.appraisal import NOWHERE, Appraisal, Enclosing
-from rules.explaining.consideration import Consideration
 from rules.explaining.explainer import judge, walked
 from rules.explaining.explanation import Stage, Summary
 from rules.explaining.finder import Finder
 from rules.explaining.recording import Firing, Recording, Since
 from rules.explaining.rewording import Rewording
+from rules.explaining.runs import Iterations
 from rules.explaining.sight import Moment, Sight
 from rules.explaining.ways import Ways
 from rules.language import load
@@ -83,9 +83,9 @@ class Survey:
         self._sight = Sight(recording, rule)
         self._appraisal = Appraisal(self._words)
         self._clauses = walked(rule)
-        consideration = Consideration(self._sight, self._appraisal, 0)
+        self._iterations = Iterations(rule, self._sight)
         self._finders = {
-            turn: [Finder(use, self._sight, consideration) for use in _uses(one.clause)]
+            turn: [Finder(use, self._sight) for use in _uses(one.clause)]
             for turn, one in enumerate(self._clauses)
         }
         self._left = 0
@@ -138,7 +138,7 @@ class Survey:
 
     def _failure(self, terminator: Occurrence) -> tuple[int, str]:
         """The stage at which a terminator that did not fire failed, and why."""
-        scope = Scope(Moment(self._sight, terminator.time), (terminator,))
+        scope = Scope(Moment(self._sight, terminator.time, self._iterations), (terminator,))
         if terminator.time < self._sight.since:
             return 0, "earlier than the rule"
         if self._sight.consumed_by(terminator, terminator.time) is not None:
@@ -166,9 +166,10 @@ class Survey:
         clause = self._clauses[turn].clause
         match clause:
             case Selected():
+                bound = scope.with_run if clause.iteration else scope.with_event
                 for event in self._selected(turn, clause, scope):
                     if event.type == clause.type:  # and not a rival's (X2)
-                        yield scope.with_event(event)
+                        yield bound(event)
             case Negated():
                 (finder,) = self._finders[turn]
                 if next(finder.fitting(scope), None) is None:
@@ -180,12 +181,13 @@ class Survey:
 
     def _selected(self, turn: int, clause: Selected, scope: Scope) -> Iterator[Occurrence]:
         """The events that a clause selects of its own and its rivals'."""
+        if clause.iteration is not None:
+            fitting = self._iterations.of(clause.event).selected(scope)
+            return _of_rank(clause, fitting)
         backwards = clause.policy is Policy.LAST
         found = [finder.fitting(scope, backwards) for finder in self._finders[turn]]
         fitting = merge(*found, key=attrgetter("moment"), reverse=backwards)
-        if clause.policy is Policy.EACH:
-            return fitting
-        return islice(fitting, clause.rank - 1, clause.rank)
+        return _of_rank(clause, fitting)
 
     # --- reasons -----------------------------------------------------------------------------
 
@@ -217,6 +219,13 @@ class Survey:
             if value_of(value, scope) is None:
                 return f"{name} is undefined: {self._appraisal.undefined(value, scope)}"
         raise AssertionError(f"a match at which the engine did not fire: {self._rule.name}")
+
+
+def _of_rank(clause: Selected, fitting: Iterator[Occurrence]) -> Iterator[Occurrence]:
+    """The events that a clause selects of those that fit, which come in its order."""
+    if clause.policy is Policy.EACH:
+        return fitting
+    return islice(fitting, clause.rank - 1, clause.rank)
 
 
 def _uses(clause: Clause) -> Sequence[Selected | Negated]:

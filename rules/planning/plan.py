@@ -124,6 +124,7 @@ class Step:
     ``span``, ``strict``, ``inner`` (aggregates to compute per candidate, before the residue);
     access, probes and residue together are what ``conditions`` say. ``rivals`` of FIRST and LAST
     are selections like it in other types, whose candidates count for ``rank`` too (X2).
+    One of runs (X4) has its own event in ``run``.
     NEGATE: the same without policy. TIMED: ``event``, ``span``. TEST: ``residue``.
     LET: ``slot``, ``program``. AGGREGATE: ``slot``, ``function``, ``attribute`` or ``program`` of
     what is aggregated (neither: events are counted), ``value_kind``, access and span as above.

@@ -161,6 +161,7 @@ class _Compiler:
             policy=clause.policy,
             rank=clause.rank,
             inner=tuple(inner),
+            run=clause.event if clause.iteration else 0,
         )
         return before, selection
 

@@ -69,7 +69,8 @@ class LinkPlan:
 class StatePlan:
     """One state: ``event`` number, the ``arrivals`` it takes, and where its ``instances`` go.
 
-    ``waits`` when an event of it is an instance only once every kind of link has been made.
+    ``waits`` when an event of it is an instance only once every kind of link has been made;
+    ``is_run`` when it is the last of a run (X4).
     """
 
     event: int
@@ -77,6 +78,7 @@ class StatePlan:
     instances: AccessPlan
     waits: bool
     links: tuple[LinkPlan, ...]
+    is_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,7 @@ class _Models:
             self._instances(step if link is None else link.step),
             step.policy is Policy.EACH,
             tuple(self._links[other] for other in self._anchored[event]),
+            step.run > 0,
         )
 
     def _instances(self, step: Step) -> AccessPlan:

@@ -154,6 +154,14 @@ class Lowered:
 
 
 @dataclass(frozen=True, slots=True)
+class While:
+    """``while condition`` in the parentheses of an iteration's event (X4)."""
+
+    condition: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class OfEvent:
     """``event.name`` inside an aggregate, where the event that it ranges over is written out."""
 
@@ -212,6 +220,7 @@ Expression: TypeAlias = (
     | Membership
     | Matching
     | Lowered
+    | While
     | OfEvent
     | Aggregate
 )

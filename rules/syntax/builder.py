@@ -124,6 +124,10 @@ class Builder:
 
     # --- expressions -------------------------------------------------------------------------
 
+    def lasting(self, parts: Sequence[Any]) -> ast.While:
+        word, condition = parts
+        return ast.While(condition, word.span.to(condition.span))
+
     def disjunction(self, parts: Sequence[Any]) -> ast.Or:
         operands: list[ast.Expression] = []
         for part in parts:

@@ -235,6 +235,10 @@ def _lowered(node: ast.Lowered) -> tuple[int, str]:
     return _PRIMARY, f"lower({_expression(node.operand, _SUM)})"
 
 
+def _while(node: ast.While) -> tuple[int, str]:
+    return _ITEM, f"while {_item(node.condition)}"
+
+
 def _of_event(node: ast.OfEvent) -> tuple[int, str]:
     said, type_ = print_event(node.event), node.event.type.text
     if type_.lower() in FUNCTIONS:  # a function would be read behind an operator
@@ -264,6 +268,7 @@ _PRINTERS: Mapping[type, Callable[[Any], tuple[int, str]]] = {
     ast.Membership: _membership,
     ast.Matching: _matching,
     ast.Lowered: _lowered,
+    ast.While: _while,
     ast.OfEvent: _of_event,
     ast.Aggregate: _aggregate,
 }

@@ -76,6 +76,8 @@ _BEHIND_OPERANDS = frozenset({*_TEXTUAL, *_TESTS, "is", "rule", "event"})
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
 )
+_OPERAND_BEGINS = frozenset({*_OPERAND_ENDS, "_LPAR"} - {"RPAR"})
+_CONDITION_FOLLOWS = frozenset({"_LPAR", "_COMMA", "_AND"})
 _TYPE_FOLLOWS = frozenset({"_FROM", "ALL", "EACH", "FIRST", "LAST", "TIMES", "DEFINE", "EVENT"})
 _SELECTS = ("EACH", "FIRST", "LAST")
 _EVENT_FOLLOWS = frozenset({"_COMMA", "_OR"})
@@ -400,6 +402,18 @@ class _Recognition:
             return "NAME"
         return "LOWER"
 
+    def _while(self, place: int, word: str) -> str:
+        """``while`` begins a condition of an event; what stands behind an attribute does not."""
+        last = [token.type for token in self.result[-2:]]
+        if not self.depth or last[-1] not in _CONDITION_FOLLOWS or last == ["FUNCTION", "_LPAR"]:
+            return "NAME"
+        after = self._ahead(place + 1)
+        if after.type == "NOT":
+            after = self._ahead(place + 2)
+        if after.type == "NAME":
+            return "NAME" if after.text.lower() in _BEHIND_OPERANDS else "WHILE"
+        return "WHILE" if after.type in _OPERAND_BEGINS else "NAME"
+
     def _holds_event(self, place: int) -> bool:
         """Whether an event stands in the parenthesis that opens at ``place``, in no other function
         there: then what is before it is a function of that event.
@@ -465,6 +479,7 @@ _WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
     "null": _Recognition._null,
     **dict.fromkeys(_TESTS, _Recognition._test),
     "lower": _Recognition._lower,
+    "while": _Recognition._while,
     "event": _Recognition._event,
     "rule": _Recognition._rule,
     "as": _Recognition._as,

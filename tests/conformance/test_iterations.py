@@ -94,21 +94,34 @@ def test_a_link_that_is_undefined_ends_a_run(engine: str):
 
 
 @each_engine
-def test_events_that_are_selected_before_are_no_elements(engine: str):
+def test_events_that_other_clauses_have_selected_are_elements(engine: str):
     text = f"""{TYPES} define Out(n) from B() as b and last B() as c within 9 s from b and
         each 1.. B(x > previous.x) as r within 9 s from b where n = Count(r)"""
     events = "B1=B@1(0, 1, 0) B2=B@2(0, 2, 0) B3=B@3(0, 3, 0) B4=B@4(0, 4, 0)"
-    assert detect(engine, text, events)[-1] == "Out@4(2) <- B4 B3 B2"
+    assert detect(engine, text, events)[-1] == "Out@4(4) <- B4 B3 B4"
 
 
 @each_engine
-def test_the_last_event_alone_is_the_event_of_the_match(engine: str):
+def test_two_runs_of_one_type_have_what_each_of_them_asks_for(engine: str):
+    text = f"""{TYPES} define Out(three, five, n) from A() as a and
+        last 3..3 B() as f within 9 s from a and last 1..5 B() as g within 9 s from a
+        where three = Avg(f.x), five = Avg(g.x), n = Count(g)"""
+    events = "B@1(0, 10, 0) B@2(0, 20, 0) B@3(0, 30, 0) B@4(0, 40, 0) B5=B@5(0, 50, 0) A=A@6(0)"
+    assert detect(engine, text, events) == ["Out@6(40.0, 30.0, 5) <- A B5 B5"]
+
+
+@each_engine
+def test_the_events_of_a_run_are_left_to_other_clauses(engine: str):
     events = "B1=B@1(0, 1, 0) B2=B@2(0, 2, 0) A=A@3(0)"
     run = "last 2.. B() as r within 9 s from a"
-    assert found(engine, f"{run} and each B() as c within 9 s from a", events) == ["2) <- A B2 B1"]
+    assert found(engine, f"{run} and each B() as c within 9 s from a", events) == [
+        "2) <- A B2 B1",
+        "2) <- A B2 B2",
+    ]
     assert not found(engine, f"{run} and not B() within 9 s from a", events)
-    assert found(engine, f"{run} and not B() within 500 ms from r", events) == ["2) <- A B2"]
-    assert found(engine, f"{run} and last B() as c within 1 s from r", events) == ["2) <- A B2 B1"]
+    assert not found(engine, f"{run} and not B() within 500 ms from r", events)
+    assert found(engine, f"{run} and not B() between r and a", events) == ["2) <- A B2"]
+    assert found(engine, f"{run} and last B() as c within 1 s from r", events) == ["2) <- A B2 B2"]
 
 
 @each_engine
@@ -155,7 +168,38 @@ def test_other_events_of_the_rule_may_be_consumed(engine: str):
     text = f"""{TYPES} define Out(n) from A() as a and last B(x = 1) as b within 9 s from a and
         last 1.. B() as r within 9 s from a where n = Count(r) consuming b"""
     events = "B1=B@1(0, 1, 0) B2=B@2(0, 2, 0) B3=B@3(0, 1, 0) A1=A@4(0) A2=A@5(0) A3=A@6(0)"
-    assert detect(engine, text, events) == ["Out@4(2) <- A1 B3 B2", "Out@5(1) <- A2 B1 B2"]
+    assert detect(engine, text, events) == ["Out@4(3) <- A1 B3 B3", "Out@5(2) <- A2 B1 B2"]
+
+
+HOT = "B1=B@1(0, 30, 0) B2=B@2(0, 31, 0) B3=B@3(0, 10, 0) B4=B@4(0, 11, 0) A=A@5(0)"
+
+
+@each_engine
+def test_while_is_asked_of_every_event_of_a_run_and_breaks_it(engine: str):
+    pattern = "B(while x > 25) as r within 9 s from a"
+    assert found(engine, f"each 1.. {pattern}", HOT) == ["2) <- A B2"]
+    assert found(engine, f"each 2.. {pattern}", HOT) == ["2) <- A B2"]
+    assert not found(engine, f"each 3.. {pattern}", HOT)
+    assert found(engine, "each 1.. B(while x < 25) as r within 9 s from a", HOT) == ["2) <- A B4"]
+    both = "each 1.. B(x != 10, while x > 10, while x > previous.x) as r within 9 s from a"
+    assert found(engine, both, HOT) == ["2) <- A B2", "1) <- A B4"]
+    assert found(engine, "last 1.. B(while k = $k) as r within 9 s from a", HOT) == ["4) <- A B4"]
+
+
+@each_engine
+def test_while_leaves_no_event_out(engine: str):
+    events = "B1=B@1(0, 30, 0) B2=B@2(0, 10, 0) B3=B@3(0, 30, 0) A=A@5(0)"
+    run = "each 1.. B(while x > 25) as r within 9 s from a"
+    assert found(engine, run, events) == ["1) <- A B1", "1) <- A B3"]
+    assert found(engine, "each 1.. B(x > 25) as r within 9 s from a", events) == ["2) <- A B3"]
+
+
+def test_while_is_a_name_where_it_is_no_word():
+    text = """event while(while: int, x: int)
+        define Out(n) from while(while > 1, while = 2 and while prefix "a") as a
+        where n = a.while"""
+    assert problems_of(text) == ["prefix compares strings, not an int"]
+    assert problems("last B(while x > 1) as b within 1 s from A") == ["while is of an iteration"]
 
 
 BOUNDS = "an iteration's bounds are from 1 to 2147483647, the least first"
@@ -197,12 +241,18 @@ def test_what_is_aggregated_over_a_run_is_asked_for():
     pattern = "each 2.. N({}) as r within 1 s from A and Avg(r.x) > 2"
     assert problems(pattern.format("")) == ["what is aggregated over a run may be null"]
     assert problems(pattern.format("x is not null")) == []
+    assert problems(pattern.format("while x > 2")) == []
 
 
 def problems(pattern: str) -> list[str]:
     """The messages for a rule with such clauses."""
+    return problems_of(f"{TYPES} event N(x: int?) define Out() from A() and {pattern}")
+
+
+def problems_of(text: str) -> list[str]:
+    """The messages for a text."""
     try:
-        rules.load(f"{TYPES} event N(x: int?) define Out() from A() and {pattern}")
+        rules.load(text)
     except RuleErrors as error:
         return [one.message for one in error.problems]
     return []

@@ -1,7 +1,7 @@
 """How far terminators get: the survey against explanations of every single one."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from cases import Case, random_case
@@ -13,6 +13,8 @@ from timeline import batches, history
 import rules
 from matcher.model import Event
 from rules import Summary
+from rules.engine.naive_values import Scope, holds
+from rules.explaining import runs
 from rules.explaining.document import document
 from rules.explaining.explainer import Explainer
 from rules.explaining.explanation import Branch
@@ -21,6 +23,7 @@ from rules.explaining.survey import surveyed
 from rules.explaining.telling import told_summary
 from rules.pattern import Rule
 from rules.planning.variants import variants
+from rules.terms import Expression
 
 COUNT = int(os.environ.get("REXMQ_CASES", "40" if WHOLE else "16"))
 PARTS = 4
@@ -147,3 +150,24 @@ def test_a_summary_names_an_example_of_the_commonest_reason():
     assert isinstance(stage.example, Event)
     assert stage.example.id == "1"
     assert (summary.fired, summary.composites) == (1, 1)
+
+
+def test_a_summary_looks_at_runs_no_further_than_it_has_to(monkeypatch: pytest.MonkeyPatch):
+    """Each candidate of each terminator was asked for its run anew, over the whole window."""
+    text = """event T(v: int) define Up(n: int)
+        from T(v = 0) as t and last 3.. T(v > previous.v) as up within 1 day from t
+        where n = Count(up)"""
+    asked: list[Scope] = []
+
+    def counted(conditions: Sequence[Expression], scope: Scope) -> bool:
+        asked.append(scope)
+        return holds(conditions, scope)
+
+    monkeypatch.setattr(runs, "holds", counted)
+    checked = rules.load(text)
+    events = " ".join(f"T@{n}({n % 4})" for n in range(1_000))
+    pushed = batches(history(events, checked), checked.schemas.values())
+    summary = rules.summarise(checked, pushed, rule="Up")
+    assert summary.fired == 249
+    assert not rules.explain(checked, pushed, rule="Up", event="1000").fired
+    assert len(asked) < 5_000

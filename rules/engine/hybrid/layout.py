@@ -44,6 +44,8 @@ EVENT, TYPE, TEST, IS_REPEATED = 0, 1, 2, 3
 sequence before it, or -1; whether another place has the type."""
 RING, MASK, WIDTH = 4, 5, 6
 """Where rows of the type stand in the heap."""
+TOLD_BY = 7
+"""The type by which its events are told from others of a match, or LAST_OF_RUN (X4)."""
 TIMES, ROWS, END = LINE, LINE + 1, LINE + 2
 """Where the times and the rows of its events stand, addresses of number 0; the events there are."""
 FIRST_WINDOW = LINE + 3

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from rules.engine.hybrid.chunks import SIZE, place_at, row_of
 from rules.engine.hybrid.compiled import kernel
-from rules.engine.hybrid.layout import EVENT, MASK, RING, RULE, TYPE, WIDTH
+from rules.engine.hybrid.layout import EVENT, MASK, RING, RULE, TOLD_BY, WIDTH
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arrays import words_at
 from rules.engine.kernels.detection import fits, perform
@@ -52,7 +52,7 @@ def bind_event(state: int, block: int, place: int, row: int) -> None:
     event = words[base + EVENT]
     arrays.frame(state)[event + 1] = offset_at(block, place, row)
     arrays.chosen(state)[event] = row
-    arrays.chosen_types(state)[event] = words[base + TYPE]
+    arrays.chosen_types(state)[event] = words[base + TOLD_BY]
 
 
 @kernel

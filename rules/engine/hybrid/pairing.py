@@ -58,7 +58,7 @@ from rules.engine.hybrid.layout import (
     TICKET,
     TICKETLESS,
     TIMES,
-    TYPE,
+    TOLD_BY,
     UNKNOWN,
     WINDOW,
     WINDOW_DURATION,
@@ -244,11 +244,13 @@ def offset_of(block: int, place: int, number: int) -> int:
 
 @kernel
 def holds(block: int, place: int, sequence: int, row: int) -> bool:
-    """Whether a row of a place's type is one of a sequence: events of a match are distinct (S1)."""
+    """Whether a row of a place's type is one of a sequence: events of a match are distinct (S1),
+    those of runs excepted (X4).
+    """
     words, events = words_at(block, SIZE), words_at(sequence, SIZE)
-    kind = words[place_at(place) + TYPE]
+    kind = words[place_at(place) + TOLD_BY]
     for one in range(place):
-        is_same = words[place_at(one) + TYPE] == kind
+        is_same = words[place_at(one) + TOLD_BY] == kind
         if is_same and row_of(block, one, events[one]) == row:
             return True
     return False

@@ -28,6 +28,7 @@ from rules.engine.hybrid.memory import ChunkMemory
 from rules.engine.hybrid.roles import LEAST, inputs_of, verify_roles
 from rules.engine.hybrid.working import work
 from rules.engine.kernels.arrays import Arrays
+from rules.engine.kernels.layout import LAST_OF_RUN
 from rules.engine.linker import LinkedRule
 from rules.engine.published import layout as words_of_models
 from runtime.memory import first_length, grown, zeros
@@ -88,13 +89,15 @@ class Crew:
 @dataclass(frozen=True, slots=True)
 class _Place:
     """A state of a rule: the event's number, its type's, the step that tests it, and the access
-    that it comes by; that of the terminator is -1.
+    that it comes by; that of the terminator is -1. ``told_by``: the type by which its events are
+    told from others of a match.
     """
 
     event: int
     type: int
     step: int
     access: int
+    told_by: int
 
 
 class Feed:
@@ -204,12 +207,14 @@ class Pipeline:
         block[layout.MORE] = self._memory.address
         block[layout.RULE] = self.linked.number
         block[layout.IS_DECIDED] = is_decided(self.linked.plan)
-        types = [one.type for one in self._places]
+        types = [one.told_by for one in self._places]
         for number, place in enumerate(self._places):
             base = layout.place_at(number)
             block[base + layout.EVENT], block[base + layout.TYPE] = place.event, place.type
+            block[base + layout.TOLD_BY] = place.told_by
             block[base + layout.TEST] = arrays["steps"]["residue"][place.step]
-            block[base + layout.IS_REPEATED] = types.count(place.type) > 1
+            is_run = place.told_by == LAST_OF_RUN
+            block[base + layout.IS_REPEATED] = not is_run and types.count(place.told_by) > 1
         for worker in range(crew.threads):
             base = layout.worker_at(places, worker)
             block[base + layout.CHANCE] = 1 + worker + crew.threads * crew.seed
@@ -379,11 +384,12 @@ def _places_of(linked: LinkedRule, arrays: Arrays) -> list[_Place]:
         node = words[words[words[at.NODES_AT] + number] :]
         event = int(node[at.NODE_EVENT])
         parts = int(node[at.NODE_PARTS_AT])
-        found[event] = _Place(
-            event, int(types[event]), int(words[parts + 3]), int(node[at.NODE_ACCESS])
-        )
+        is_run = arrays["steps"]["run"][int(node[at.NODE_STEP])] > 0
+        told_by = LAST_OF_RUN if is_run else int(types[event])
+        test, access = int(words[parts + 3]), int(node[at.NODE_ACCESS])
+        found[event] = _Place(event, int(types[event]), test, access, told_by)
     path = model[at.MODEL_PATH : at.MODEL_PATH + int(model[at.MODEL_LENGTH])].tolist()
-    terminator = _Place(0, int(types[0]), int(model[at.MODEL_STEP]), -1)
+    terminator = _Place(0, int(types[0]), int(model[at.MODEL_STEP]), -1, int(types[0]))
     return [*(found[event] for event in path), terminator]
 
 

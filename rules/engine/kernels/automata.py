@@ -134,7 +134,7 @@ def link_event(state: int, rule_number: int, place: int, time: int, row: int) ->
     start = row_offset(state, one.type, row)
     arrays.frame(state)[one.event + 1] = start
     arrays.chosen(state)[one.event] = row
-    arrays.chosen_types(state)[one.event] = one.type
+    arrays.chosen_types(state)[one.event] = one.told_by
     is_instance = True
     for link in range(one.first_link, one.last_link):
         made = make_links(state, link, time, rule.since)

@@ -26,6 +26,7 @@ from rules.engine.kernels.layout import (
     GROW_OUT,
     GROW_RUNS,
     HALTED,
+    LAST_OF_RUN,
     LATE_AGGREGATES,
     LATE_RUNS,
     PASSED,
@@ -57,11 +58,11 @@ def is_chosen(state: int, type_number: int, row: int, events: int) -> bool:
 @kernel
 def fits(state: int, step, row: int, since: int) -> bool:  # type: ignore[no-untyped-def]
     """Bind a candidate to the step's event; whether it may be selected."""
-    if is_chosen(state, step.type, row, step.event):
+    if step.run == 0 and is_chosen(state, step.type, row, step.event):
         return False  # all events of one match are distinct (S1)
     arrays.frame(state)[step.event + 1] = row_offset(state, step.type, row)
     arrays.chosen(state)[step.event] = row
-    arrays.chosen_types(state)[step.event] = step.type
+    arrays.chosen_types(state)[step.event] = step.type if step.run == 0 else LAST_OF_RUN
     for inner in range(step.inner, step.inner_end):
         fill_slot(state, arrays.steps(state)[inner], since)
     return step.residue < 0 or run(state, step.residue)

@@ -147,6 +147,7 @@ STATE = np.dtype(
     [
         ("event", _I),
         ("type", _I),
+        ("told_by", _I),  # the type, or LAST_OF_RUN
         ("arrivals", _I),  # access
         ("reach", _I),
         ("instances", _I),  # access
@@ -213,7 +214,7 @@ STEP = np.dtype(
         ("function", _I),
         ("offset", _I),  # of the aggregated attribute in the row; -1: none
         ("kind_of_value", _I),
-        ("run", _I),  # the event that ends the run it is of, or 0 (X4)
+        ("run", _I),  # the event that ends the run it is of, or that it selects; or 0 (X4)
         ("neighbour", _I),  # the frame place of the event before another in the run
         ("links", _I),  # code of what neighbours are asked; -1: nothing
         ("most", _I),  # how many of its events count; 0: all
@@ -304,6 +305,8 @@ PROBE_INT_TO_FLOAT = 3  # found only where the int is a float exactly
 
 KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_STRING = 0, 1, 2, 3
 POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
+LAST_OF_RUN = -1
+"""In place of the type of an event of a match: it is that of no other clause's event (X4)."""
 
 ARRIVING = np.dtype([("time", _I), ("type", _I), ("offset", _I)])
 """An event that waits or enters, and where in the inbox its words begin."""

@@ -5,8 +5,8 @@ of what may repeat by walking: one entry on, to see whether it goes on there, th
 as long as neighbours are linked. A walk of the candidates of an iteration asks each pair of
 neighbours twice at most, for of the events of one run all but the last are let go at once.
 
-Law: entries count that fit the step and are no event of the match that stands before the run's in
-the text (S1); their order is the list's, which is that of (time, E4).
+Law: entries count that fit the step, whatever else the match has selected; their order is the
+list's, which is that of (time, E4).
 """
 
 from __future__ import annotations
@@ -132,10 +132,7 @@ def last_of_runs(state: int, step, number: int, low: int, place: int) -> int:  #
 
 @kernel
 def is_of_runs(state: int, step, row: int) -> bool:  # type: ignore[no-untyped-def]
-    """Whether an event is of some run: it fits, and is not in the match before."""
-    for event in range(step.run):
-        if arrays.frame(state)[event + 1] == row:
-            return False
+    """Whether an event is of some run: it fits."""
     arrays.frame(state)[0] = row
     return step.residue < 0 or run(state, step.residue)
 

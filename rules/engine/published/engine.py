@@ -20,7 +20,7 @@ Where the thesis leaves a thing open, or its words would detect something else:
   (S6), and its conditions can be told then; otherwise it is looked at when sequences are joined;
 - aggregates are computed over the stored events, of which there is one copy for all rules.
 
-Rules over events in any order, or of either type, are refused: these are no sequences.
+Rules over events in any order, of either type, or that repeat, are refused: these are no sequences.
 """
 
 from __future__ import annotations
@@ -162,6 +162,8 @@ class PublishedLinker(Linker):
 def _reason(rule: Rule) -> str:
     if rule.together is not None:
         return "events in any order (all ... within)"
+    if any(clause.iteration for clause in rule.selected):
+        return "events that repeat (n..m)"
     return "events of either type (or)" if rule.alternatives else ""
 
 

@@ -69,3 +69,17 @@ def test_format_refuses_what_it_cannot_parse(
     bad.write_text("define")
     assert main(["format", str(bad)]) == 1
     assert "bad.tesla:1:7: expected the type" in capsys.readouterr().err
+
+
+def test_what_may_mean_something_else_than_it_seems_to_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sum.tesla"
+    file.write_text(
+        "event T(v: int) define Out(n) from Timer(M = 0) as t "
+        "where n = Sum(T().v within 1 h from t)"
+    )
+    assert main(["check", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "1 rule, 1 schema: ok\n"
+    assert err.startswith(f"warning: {file}: rule Out: a T at a tick is in two windows of 1 h")
