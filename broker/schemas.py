@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from broker.errors import RefusedError
+from matcher.errors import EventError
 from matcher.model import OPTIONAL, Attribute, EventType, Kind, with_presences
 from matcher.spelling import PLAIN, QUOTED, unquoted
 
@@ -27,9 +28,12 @@ def known_in(refusal: RefusedError) -> EventType | None:
 
 
 def type_of(schema: str) -> EventType:
-    """The event type whose text, as ``str`` gives it and status shows it, this is."""
+    """The event type whose text, as ``str`` gives it and status shows it, this is. EventError for a
+    text that begins with no name.
+    """
     name = _NAME.match(schema)
-    assert name is not None, schema
+    if name is None:
+        raise EventError(f"expected an event type, found {schema[:100]!r}")
     attributes = _ATTRIBUTE.findall(schema, name.end() + 1)
     declared = [Attribute(unquoted(key), Kind(kind)) for key, kind, _ in attributes]
     optional = [unquoted(key) for key, _, sign in attributes if sign == OPTIONAL]

@@ -27,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
 from broker.monitoring.bench import LONGEST_S, Bench, Busy
-from broker.monitoring.changes import checked
+from broker.monitoring.checks import Checks
 from broker.monitoring.doorway import address_of
 from broker.monitoring.entry import (
     FORBIDDEN,
@@ -121,6 +121,7 @@ class Api:
         self._entry = entry
         self._seats = seats
         self._bench = Bench()
+        self._checks = Checks(self._bench)
         self._codes = Codes()
         self._streams = Shares(STREAMS_MAX)
 
@@ -149,6 +150,7 @@ class Api:
     async def close(self) -> None:
         """End what runs for the page."""
         await self._seats.close()
+        self._checks.close()
         await self._bench.close()
 
     # --- coming in ---
@@ -307,7 +309,8 @@ class Api:
 
     async def _check(self, request: Request, body: Text, seat: Seat) -> Any:
         schemas = body.schemas or await self._schemas(seat)
-        return await asyncio.to_thread(checked, body.text, schemas)
+        deadlines.extend(request.scope["peer"], LONGEST_S)
+        return await self._checks.problems(body.text, schemas, seat.user or who(request))
 
     async def _deploy(self, request: Request, body: Deployment, seat: Seat) -> Any:
         return await seat.changes.deploy(body.text, replace=body.replace)
@@ -341,6 +344,7 @@ class Api:
 
     async def _try(self, request: Request, body: Experiment, seat: Seat) -> Any:
         deadlines.extend(request.scope["peer"], LONGEST_S)
+        asker = seat.user or who(request)
         if body.do not in ("inspect", "run", "explain"):
             return {"error": "expected do as inspect, run or explain"}
         trial = Trial(
@@ -354,13 +358,14 @@ class Api:
             return {"error": "there is no log here, or not for you"}
         if not body.files:
             schemas = await self._schemas(seat)
-            more, since = await seat.changes.texts(but=checked(body.text, schemas)["rules"])
+            names = await self._checks.names(body.text, schemas, asker)
+            more, since = await seat.changes.texts(but=names)
             trial = replace(trial, more=more, since=since, schemas=schemas)
             if body.log_s > 0:
                 trial = replace(trial, log=seat.log, log_s=body.log_s)
             else:
                 trial = replace(trial, batches=tuple(seat.tap.batches))
-        return await self._bench.run(trial, seat.user or who(request))
+        return await self._bench.run(trial, asker)
 
     async def _schemas(self, seat: Seat) -> tuple[str, ...]:
         """The types that the broker knows and its rules do not make."""

@@ -1,16 +1,17 @@
 """Requests of the page by which a broker is operated: what `RuleManager` does, and one event.
 
 Law: the broker decides. Each request goes there under the keys of whoever asks, and is refused
-there if the right is missing. An event is published under the name ``page/USER``, one at a time.
+there if the right is missing. An event is published under the name ``page/USER``, one of a user
+at a time.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -19,6 +20,7 @@ from broker.client.async_publisher import AsyncPublisher
 from broker.errors import RefusedError
 from broker.monitoring.changes import ANSWER_S
 from broker.monitoring.seats import Seat
+from broker.monitoring.turns import Turns
 from broker.schemas import type_of
 from matcher.errors import EventError
 from matcher.model import EventType
@@ -42,7 +44,7 @@ class Named(msgspec.Struct, forbid_unknown_fields=True):
 class Client(msgspec.Struct, forbid_unknown_fields=True):
     """A client, by its number in the status."""
 
-    number: int
+    number: Annotated[int, Meta(ge=0, lt=2**31)]
 
 
 class OneEvent(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,13 +56,13 @@ class OneEvent(msgspec.Struct, forbid_unknown_fields=True):
 
 def operation_routes(posted: Posted) -> list[Route]:
     """The requests by their paths."""
-    publishing = asyncio.Lock()
+    publishing = Turns()
 
     async def publish(request: Request, body: OneEvent, seat: Seat) -> Mapping[str, Any]:
         event_type = await _type(seat, body.type)
         data = {name: value for name, value in body.data.items() if value is not None}
         name = f"page/{seat.user}".rstrip("/")
-        async with publishing:
+        async with publishing.of(name):
             publisher = AsyncPublisher(
                 seat.changes.address,
                 name=name,

@@ -26,7 +26,7 @@ from broker.recorded import RecordedEvents
 from broker.schemas import type_of
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
-from rules.errors import RuleErrors
+from rules.errors import Problem, RuleErrors
 from rules.explaining.document import document
 from rules.explaining.explainer import explained
 from rules.explaining.recording import Recording, Since
@@ -44,6 +44,7 @@ ANSWER_MAX = 4_000_000
 """Composite events, and events beside them, that are told; the others are counted."""
 LOG_EVENTS_MAX = 200_000
 """Events of a log that are taken."""
+PROBLEMS_MAX = 50
 NAIVE_UP_TO = 500
 """Over so few events the engine that needs no kernels is there sooner."""
 
@@ -59,7 +60,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Something to try: ``do`` is ``inspect``, ``run`` or ``explain``.
+    """Something to try: ``do`` is ``check``, ``inspect``, ``run`` or ``explain``.
 
     ``text`` are the rules, ``more`` those that are deployed beside them, ``schemas`` the types that
     are known. Events come as ``files``, as ``batches``, or from the store in the folder ``log``, of
@@ -99,6 +100,42 @@ def answer(request: Request) -> dict[str, Any]:
                 return {"error": str(error).replace(f"{folder}/", "")}
     except MemoryError:
         return {"error": f"it would need more than {MEMORY_MAX >> 30} GiB of memory"}
+
+
+def checked(text: str, schemas: Iterable[str]) -> dict[str, Any]:
+    """Problems of a text, by places in UTF-16, as scripts count them; and its rules."""
+    try:
+        known = {one.name: one for one in map(type_of, schemas)}
+        rules = load(text, known=_undeclared(text, known))
+    except EventError as error:
+        return {"problems": [_problem(Problem(str(error)), text)], "rules": []}
+    except RuleErrors as error:
+        shown = error.problems[:PROBLEMS_MAX]
+        return {"problems": [_problem(one, text) for one in shown], "rules": []}
+    return {"problems": [], "rules": [rule.name for rule in rules.rules]}
+
+
+def _undeclared(text: str, known: Mapping[str, EventType]) -> dict[str, EventType]:
+    declared = declared_in(read(text).file)
+    return {name: one for name, one in known.items() if name not in declared}
+
+
+def _problem(problem: Problem, text: str) -> dict[str, Any]:
+    span = problem.span
+    if span is None:
+        return {"message": problem.message, "hint": problem.hint, "line": None}
+    return {
+        "message": problem.message,
+        "hint": problem.hint,
+        "line": span.line,
+        "column": span.column,
+        "start": _units(text[: span.start]),
+        "end": _units(text[: span.end]),
+    }
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _inspected(request: Request, folder: Path) -> dict[str, Any]:
@@ -153,7 +190,11 @@ def _explained(request: Request, folder: Path) -> dict[str, Any]:
     return {"text": told(found), "explanation": document(found)}
 
 
-_ANSWERS = {"inspect": _inspected, "run": _run, "explain": _explained}
+def _checked(request: Request, folder: Path) -> dict[str, Any]:
+    return checked(request.text, request.schemas)
+
+
+_ANSWERS = {"check": _checked, "inspect": _inspected, "run": _run, "explain": _explained}
 
 
 def _chosen(events: list[dict[str, Any]], causes: set[str]) -> list[dict[str, Any]]:

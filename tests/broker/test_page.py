@@ -1,9 +1,11 @@
 """What the page is fed: who is let in, the state of a network, checks, trials and changes."""
 
+import asyncio
 import base64
 import http.client
 import json
 import re
+import threading
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -17,14 +19,14 @@ from pages import get
 from broker import Publisher, RuleManager, Subscriber
 from broker.errors import ConfigurationError
 from broker.monitoring import entry, tap
-from broker.monitoring.changes import checked
 from broker.monitoring.doorway import is_number
 from broker.monitoring.entry import Entry, NoEntry, load_token
 from broker.monitoring.gathered import Look
 from broker.monitoring.history import STEP_S, History
 from broker.monitoring.layout import places
 from broker.monitoring.tap import placed
-from broker.monitoring.trial import ANSWER_MAX, File, Request, answer
+from broker.monitoring.trial import ANSWER_MAX, File, Request, answer, checked
+from broker.monitoring.turns import Turns
 from broker.monitoring.view import view
 from broker.monitoring.windows import PAGE_ROWS, Window, windowed
 from routing.serving.telling import ROWS_MAX, told
@@ -301,6 +303,46 @@ def test_rules_are_checked_with_the_types_of_the_broker(page):
     assert asked(page[1], "check", {"text": text})[2] == {"problems": [], "rules": ["cold"]}
 
 
+def test_types_that_cannot_be_are_told_of():
+    (problem,) = checked("define A() from B()", ["("])["problems"]
+    assert problem["message"] == "expected an event type, found '('"
+
+
+def test_a_long_text_keeps_no_other_check_waiting(page):
+    long = "".join(f"rule r{n}: define R{n}() from Temp()\n" for n in range(3_000))
+    answers = []
+    ask = lambda text: answers.append(asked(page[1], "check", {"text": text})[2])  # noqa: E731
+    slow = [threading.Thread(target=ask, args=[long]) for _ in range(8)]
+    for thread in slow:
+        thread.start()
+    ask("rule cold: define Cold() from Temp()")
+    for thread in slow:
+        thread.join()
+    rules = [len(one["rules"]) for one in answers if "rules" in one]
+    assert rules == [1, 3_000]  # one at a time: "another trial is under way"
+
+
+def test_requests_of_one_user_take_turns_and_keep_no_other_waiting():
+    async def taken():
+        turns, order = Turns(), []
+
+        async def ask(user, until):
+            async with turns.of(user):
+                order.append(user)
+                await until
+
+        released = asyncio.get_running_loop().create_future()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ask("mallory", released))
+            group.create_task(ask("mallory", released))
+            await group.create_task(ask("alice", asyncio.sleep(0)))
+            order.append("released")
+            released.set_result(None)
+        return order
+
+    assert asyncio.run(taken()) == ["mallory", "alice", "released", "mallory"]
+
+
 def test_rules_are_deployed_shown_replaced_and_removed(page):
     endpoint, url = page
     text = "rule cold: define Cold(area: string) from Temp(value < 0) as t where area = t.area"
@@ -317,6 +359,10 @@ def test_rules_are_deployed_shown_replaced_and_removed(page):
 @pytest.mark.parametrize("body", [{"no": 1}, [], {"text": 5}])
 def test_bad_requests(page, body):
     assert asked(page[1], "check", body)[0] == 400
+
+
+def test_a_client_has_a_number_that_can_be(page):
+    assert asked(page[1], "send-away", {"number": 2**70})[0] == 400
 
 
 def test_requests_are_bounded(page):
