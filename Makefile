@@ -136,12 +136,12 @@ soak: $(VENV)/.ready
 kill: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.kill --campaign $(STRATEGY)
 
-# Benchmarks at their smallest size: that they run, not their figures. Those that are left out take
-# as long as all others together.
+# Benchmarks at their smallest size: that they run, not their figures. That of Spark needs its extra;
+# `.ci/run` runs it behind the tests of Spark.
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
 		matching changes operators subscriptions ways choice brokers floods store fanout \
-		simulator multicore_costs processing_costs gpu
+		network simulator multicore_costs processing_costs gpu
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench
