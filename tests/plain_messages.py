@@ -158,7 +158,9 @@ PLAIN: tuple[Message, ...] = (
     SubscriptionAck(3),
     Awaited((("Temp", -5), ("Smoke", 2**62))),
     Hold((("", -(2**63)), ("Temp", 7))),
-    Stays((Stay(7, "b1", True, "t", ("Temp",), 9, 12), Stay(1, "b2", False, "s", owner="al"))),
+    Stays(
+        (Stay(7, "b1", True, "t", ("Temp",), 9, 12), Stay(1, "b2", False, "s", owner="al", since=5))
+    ),
     NetworkQuery(("b1", "b2"), 3, Question.TRACE, "t#7"),
     NetworkAnswer(("b1",), 3, {"broker": "b2", "traced": 5, "events": []}),
     Flow((), None, (("fire", -5),)),

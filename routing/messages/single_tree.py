@@ -139,7 +139,8 @@ class Stay(Struct, array_like=True, frozen=True, order=True):
     """The account of a source, as of its last stay at a broker that is known.
 
     ``number`` is greater than that of any stay before; ``is_over``: the source has closed there.
-    ``owner``: the user whose name it is; "" while none with a key has used it.
+    ``owner``: the user whose name it is; "" while none with a key has used it. ``since``: when that
+    user first used it, in microseconds.
     ``types``: what it has published there. ``taken``: the number up to which brokers have taken its
     events, by their own word; ``last``: the greatest number of one that anybody has heard of.
     """
@@ -152,6 +153,7 @@ class Stay(Struct, array_like=True, frozen=True, order=True):
     taken: Sequence = 0
     last: Sequence = 0
     owner: Name = ""
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)

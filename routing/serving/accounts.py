@@ -15,7 +15,8 @@ free by using many.
 
 Law 4: a source's name is the user's who has used it first, and so are those of its parts, for as
 long as it is remembered: alice has published as s#part-2, and bob may be neither s nor s#part-0
-(routing.serving.source_names).
+(routing.serving.source_names). If two users have used a name at brokers that did not hear of each
+other, the first one has it, and the other one's account counts for nothing.
 """
 
 from __future__ import annotations
@@ -65,20 +66,28 @@ class Accounts:
 
     def owner(self, name: str) -> str:
         """The user whose a source's name is (Law 4); "" while it is nobody's."""
+        return self._first_use(name)[1]
+
+    def _first_use(self, name: str) -> tuple[int, str]:
+        """When and by whom a source's name was first used."""
         whole = whole_of(name) or name
         names = (whole, *self._parts.get(whole, ()))
         owned = (stay for one in names if (stay := self._stays.get(one)) and stay.owner)
-        return max(((stay.number, stay.owner) for stay in owned), default=(0, ""))[1]
+        return min(((stay.since, stay.owner) for stay in owned), default=(0, ""))
 
     def begin(self, name: str, home: str, types: Iterable[str], now: float, user: str = "") -> None:
         """A source of a user publishes these types at a broker: it goes on there, or begins another
         stay.
         """
         before = self._stays.get(name) or Stay(0, home, True, name)
-        owner = user or before.owner
+        at = round(now * MICROSECONDS)
+        since, owner = self._first_use(name)
+        if user and user != owner:  # the file may bind a name to another user than the first one
+            since, owner = since - 1 if owner else at, user
         if before.is_over or before.home != home or before.owner != owner:
-            number = max(before.number + 1, round(now * MICROSECONDS))
-            before = replace(before, number=number, home=home, is_over=False, types=(), owner=owner)
+            number = max(before.number + 1, at)
+            before = replace(before, number=number, home=home, is_over=False, types=())
+            before = replace(before, owner=owner, since=since)
         self._note(replace(before, types=tuple(sorted({*before.types, *types}))))
 
     def end(self, name: str, home: str, number: int) -> None:
@@ -162,9 +171,13 @@ def put_together(stays: Iterable[Stay]) -> tuple[Stay, ...]:
 
 
 def _joined(one: Stay, other: Stay) -> Stay:
+    if one.owner and other.owner and one.owner != other.owner:
+        return min(one, other, key=lambda stay: (stay.since, stay.owner))
     last, taken = max(one.last, other.last), max(one.taken, other.taken)
-    later = max(one, other)
-    types, owner = later.types, later.owner
+    later, types = max(one, other), max(one, other).types
     if (one.number, one.home) == (other.number, other.home):
-        types, owner = tuple(sorted({*one.types, *other.types})), max(one.owner, other.owner)
-    return replace(later, types=types, last=last, taken=taken, owner=owner)
+        types = tuple(sorted({*one.types, *other.types}))
+    since, owner = min(
+        ((stay.since, stay.owner) for stay in (one, other) if stay.owner), default=(0, "")
+    )
+    return replace(later, types=types, last=last, taken=taken, owner=owner, since=since)

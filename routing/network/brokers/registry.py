@@ -90,7 +90,8 @@ class SourceRegistry:
 
     def _follow(self, source: Source, stay: Stay) -> None:
         context = self._context
-        is_here = self._accounts.is_at(stay.name, context.name)
+        is_own = stay.owner in ("", source.rights.user or stay.owner)
+        is_here = is_own and stay.home == context.name and not stay.is_over
         publishes = context.detection.publishers.has(source)  # else it is about to begin here
         if publishes and stay.home == context.name and stay.last > source.last_sequence:
             said = {"before": source.last_sequence, "last": stay.last}
@@ -99,7 +100,10 @@ class SourceRegistry:
             return
         if source.peer is not None:
             context.callbacks.expel(source.peer, Code.SILENT, ELSEWHERE_NOW)
-        if not is_here:
+        if not is_own:
+            source.last_sequence = stay.taken
+            context.callbacks.close_source(source, Code.NOT_ALLOWED.value)
+        elif not is_here:
             self._let_go(source)
 
     def _let_go(self, source: Source) -> None:
@@ -158,10 +162,9 @@ class SourceRegistry:
 
     def leave(self) -> None:
         """Forget them: another broker is the root."""
-        context = self._context
         for source in self._remote_sources:
-            context.sources.close(source)
-            context.advertisements.withdraw(source, list(source.floors))
+            self._context.sources.close(source)
+            self._context.advertisements.withdraw(source, list(source.floors))
         self._remote_sources.clear()
 
     def may_be_lost(self, home: str, names: Iterable[str]) -> set[str]:

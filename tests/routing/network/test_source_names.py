@@ -55,6 +55,31 @@ def test_a_name_is_its_users_at_every_broker_and_after_its_broker_was_killed() -
     assert is_let_in(network, "ann-2", "well", "b3")
 
 
+@pytest.mark.parametrize(("first", "later"), [("ann", "ben"), ("ben", "ann")])
+def test_the_first_user_of_a_name_keeps_it_though_a_broker_has_not_heard_of_it(
+    first: str, later: str
+) -> None:
+    network = furnished()
+    network.run(5)
+    cut(network, is_cut=True)
+    network.run(30)
+    assert is_let_in(network, f"{first}-1", "well", "b1")
+    network.publish(f"{first}-1", 'Temp@1("w", 1)', 1)
+    network.run(5)
+    assert is_let_in(network, f"{later}-1", "well", "b3")
+    network.publish(f"{later}-1", 'Temp@1("v", 1) Temp@2("v", 1)', 2)
+    cut(network, is_cut=False)
+    network.run(60)
+    assert network.clients[f"{later}-1"].state is State.OFF
+    assert not is_let_in(network, f"{later}-2", "well", "b3")
+    assert network.clients[f"{first}-1"].state is State.READY
+
+
+def cut(network: Kept, *, is_cut: bool) -> None:
+    for wire in network.both_ways("b2", "b3"):
+        wire.cut = is_cut
+
+
 def test_a_part_makes_the_whole_its_users() -> None:
     network = furnished()
     assert is_let_in(network, "ann-1", "tide#part-4", "b2")
@@ -100,14 +125,22 @@ def test_the_file_binds_names_before_their_use_does(user, sources, name, is_allo
 
 def test_accounts_are_put_together_in_any_order() -> None:
     stays = [
-        Stay(1, "b1", False, "s", owner="ann"),
-        Stay(1, "b1", True, "s", taken=4),
-        Stay(2, "b2", False, "s"),
-        Stay(3, "b1", False, "s", owner="ben"),
+        Stay(1, "b1", False, "s", owner="ann", since=7),
+        Stay(1, "b1", True, "s", taken=4, owner="ann", since=7),
+        Stay(2, "b2", False, "s", owner="ann", since=7),
+        Stay(3, "b1", False, "s", taken=9, owner="ben", since=8),
     ]
     found = {put_together(order) for order in permutations(stays)}
-    assert len(found) == 1
-    assert found.pop()[0].owner == "ben"
+    assert found == {(Stay(2, "b2", False, "s", taken=4, owner="ann", since=7),)}
+
+
+def test_a_name_that_the_file_binds_to_another_user_is_no_longer_the_first_ones() -> None:
+    accounts, behind = Accounts(100), Accounts(100)
+    for each in (accounts, behind):
+        each.begin("well#part-1", "b1", (), 1.0, "ann")
+    accounts.begin("well", "b1", (), 2.0, "cy")
+    behind.learn(accounts)
+    assert {each.owner("well#part-2") for each in (accounts, behind)} == {"cy"}
 
 
 def test_a_user_with_many_names_makes_none_of_others_free() -> None:
