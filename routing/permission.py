@@ -126,10 +126,9 @@ def check_text(rights: Rights, file: ast.File, replaced: Collection[str]) -> Non
     """
     if rights.grants is None:
         return
+    check_declared(rights, file)
     for rule in file.statements:
         if isinstance(rule, ast.Schema):
-            if not any(rights.may(act, rule.type.text) for act in _SEEING):
-                check_right(rights, Act.SUBSCRIBE, rule.type.text)
             continue
         if rule.name is not None:
             act = Act.REPLACE if rule.name.text in replaced else Act.DEPLOY
@@ -137,6 +136,17 @@ def check_text(rights: Rights, file: ast.File, replaced: Collection[str]) -> Non
         check_right(rights, Act.DEFINE, rule.type.text)
         for name in _read_by(rule):
             check_right(rights, Act.SUBSCRIBE, name)
+
+
+def check_declared(rights: Rights, file: ast.File) -> None:
+    """Raise Refusal unless a user may know what each type has that a text declares: else it would
+    tell whether a type is known otherwise.
+    """
+    for schema in file.statements:
+        if not isinstance(schema, ast.Schema):
+            continue
+        if not any(rights.may(act, schema.type.text) for act in _SEEING):
+            check_right(rights, Act.SUBSCRIBE, schema.type.text)
 
 
 _SEEING = (Act.SUBSCRIBE, Act.PUBLISH, Act.DEFINE)

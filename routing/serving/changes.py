@@ -15,7 +15,7 @@ from routing.config import NodeConfig, Ordering
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, UNLIMITED, Code, Deploy, Rights
 from routing.names import is_printable
-from routing.permission import check_rules, check_text
+from routing.permission import check_declared, check_rules, check_text
 from routing.serving.claims import check_claims
 from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Basis, Evaluator
@@ -152,6 +152,8 @@ class RuleChanges:
             in_force = {one.name for one in self._deployments.in_force} if message.replace else ()
             check_text(rights, file, in_force)
             raise Refusal(Code.BAD_RULES, str(errors)) from None
+        if rights.grants is not None:
+            check_declared(rights, read(message.text, file=message.file).file)
         if not (rules.rules or message.removes):
             raise Refusal(Code.BAD_RULES, f"{message.file}: there is no rule in the text")
         found = [self._deployments.find_in_force(rule.name) for rule in rules.rules]

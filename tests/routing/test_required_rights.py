@@ -155,6 +155,8 @@ def test_a_type_without_what_the_conditions_ask_for_is_not_advertised() -> None:
         "rule r: define Mine(n: int) from Own() where n = Count({0}(x = 1) within 1 s from Own)",
         "event {0}(tank: int) rule r: define Mine() from Own(y = 2)",
         "rule r: define {0}(level: string) from Own() where level = Own.none",
+        "event {0}(tank: int) event Own() rule r: define Mine() from Own()",
+        "event {0}(tank: string, level: float) event Own() rule r: define Mine() from Own()",
     ],
 )
 def test_errors_of_a_text_are_alike_for_types_that_are_there_and_those_that_are_not(
