@@ -72,11 +72,14 @@ class Function(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. ``is_duration`` tells how it was written (X3), which changes nothing."""
+    """A constant. ``is_duration`` and ``written``, the text of an instant, tell how it was written
+    (X3), which changes nothing.
+    """
 
     value: Value
     kind: Kind
     is_duration: bool = field(default=False, compare=False, repr=False)
+    written: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +161,56 @@ class Not:
         return Kind.BOOL
 
 
+class NumberFunction(enum.Enum):
+    """Functions of numbers, and of times (S10); :mod:`rules.functions` says what they give."""
+
+    ABS = "abs"
+    SQRT = "sqrt"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    ROUND = "round"
+    DIV = "div"
+    LEAST = "least"
+    GREATEST = "greatest"
+    HOUR = "hour"
+    WEEKDAY = "weekday"
+    DATE = "date"
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether it is of a time, told in a zone."""
+        return self in (NumberFunction.HOUR, NumberFunction.WEEKDAY, NumberFunction.DATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """``function`` of numbers; undefined when an operand is (S9). Operands are of the kind that is
+    computed with, ints being converted to floats. A time is told in a ``zone``.
+    """
+
+    function: NumberFunction
+    operands: tuple[Expression, ...]
+    kind: Kind
+    zone: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class TextFunction:
-    """A function of one text: whether ``pattern`` is found in it, or, where that is None, the text
-    in lower case. :mod:`rules.texts` works it out, once for each distinct text.
+    """A function of one text: whether ``pattern`` is found in it; without a pattern, what ``name``
+    says: the text in lower case, its length in characters, or the number that it is.
+    :mod:`rules.texts` works it out, once for each distinct text.
     """
 
     pattern: str | None = None
+    name: str = "lower"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of what it gives."""
+        return Kind.BOOL if self.pattern is not None else _OF_TEXT[self.name]
+
+
+_OF_TEXT = {"lower": Kind.STRING, "length": Kind.INT, "number": Kind.FLOAT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +222,8 @@ class OfText:
 
     @property
     def kind(self) -> Kind:
-        """STRING of lower case, else BOOL."""
-        return Kind.STRING if self.function.pattern is None else Kind.BOOL
+        """The kind of the result."""
+        return self.function.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +321,7 @@ Expression: TypeAlias = (
     | Compare
     | Not
     | OfText
+    | Called
     | And
     | Or
     | Choice
@@ -329,7 +376,7 @@ def with_operands(node: Expression, change: Callable[[Expression], Expression]) 
             return Arithmetic(node.operator, change(node.left), change(node.right), node.kind)
         case Negative() | Convert() | Not() | OfText():
             return replace(node, operand=change(node.operand))
-        case And() | Or():
+        case And() | Or() | Called():
             return replace(node, operands=tuple(change(item) for item in node.operands))
         case Choice():
             return replace(node, condition=change(node.condition), value=change(node.value))
@@ -362,6 +409,7 @@ _OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     Convert: lambda node: (node.operand,),
     Not: lambda node: (node.operand,),
     OfText: lambda node: (node.operand,),
+    Called: attrgetter("operands"),
     And: attrgetter("operands"),
     Or: attrgetter("operands"),
     Choice: attrgetter("condition", "value"),

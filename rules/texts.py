@@ -8,12 +8,15 @@ beyond the bound is undefined (S9).
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from matcher.model import Value
 from rules.terms import TextFunction
 
+UNDEFINED = -1
+"""In place of a result, among those that kernels read: it is no code, truth, length or number."""
 PATTERN_MAX = 200
 """Characters of a pattern."""
 SIZE_MAX = 2_000
@@ -23,6 +26,7 @@ TEXT_MAX = 10_000
 _KEPT, _KEPT_LENGTH = 1_024, 100
 """How many texts a function remembers its results of, and of how many characters each, at most."""
 
+_NUMBER = re.compile(r" *[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})? *")
 _PART = re.compile(
     r"""(?P<class> \[ \^? \]? (?: \[: .*? :\] | \\. | [^\]\\] )* \] )
       | (?P<wide> \\[pPX] (?: \{[^}]*\} | . )? | \. )
@@ -79,10 +83,23 @@ def _size_of(pattern: str) -> int:
     return sum(map(sum, groups))
 
 
+def _number_of(text: str) -> float | None:
+    """The float nearest to the number that a text is; None where it is none."""
+    found = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return found if math.isfinite(found) else None
+
+
+_BY_NAME: Mapping[str, Callable[[str], Value | None]] = {
+    "lower": str.lower,
+    "length": len,
+    "number": _number_of,
+}
+
+
 def results_of(function: TextFunction, texts: Sequence[str]) -> list[Value | None]:
     """The results of a function over texts; None where that is undefined."""
     if function.pattern is None:
-        return [text.lower() for text in texts]
+        return list(map(_BY_NAME[function.name], texts))
     import pyarrow as pa
     import pyarrow.compute as pc
 

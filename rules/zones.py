@@ -12,11 +12,14 @@ from datetime import UTC as UTC_ZONE
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from matcher.model import MICROSECONDS
 from rules.pattern import UTC, ZONE, Rule
 from rules.terms import TERMINATOR, AttributeOf, Compare, Comparison, Expression, Literal
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC_ZONE)
 _DAY = 86_400
+AHEAD_MIN, AHEAD_MAX = 0, 4_102_444_800_000_000
+"""The years 1970 to 2099, in microseconds: of these local times are told (``aheads``)."""
 _FIRST = (datetime(1, 1, 3, tzinfo=UTC_ZONE) - _EPOCH) // timedelta(seconds=1)
 _LAST = (datetime(9999, 12, 29, tzinfo=UTC_ZONE) - _EPOCH) // timedelta(seconds=1)
 """Between these, in seconds, local times have a year from 1 to 9999 in any zone."""
@@ -99,3 +102,17 @@ def _ahead(zone: str, second: int) -> int:
     ahead = moment.astimezone(ZoneInfo(zone)).utcoffset()
     assert ahead is not None
     return ahead // timedelta(seconds=1)
+
+
+@functools.lru_cache(maxsize=64)
+def aheads(zone: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """When clocks of a zone change in the years 1970 to 2099, the first time being the beginning,
+    and how far they are ahead of UTC from then on; in microseconds.
+    """
+    begins, found = [AHEAD_MIN], [_ahead(zone, 0)]
+    for day in range(AHEAD_MAX // (_DAY * MICROSECONDS)):
+        ahead = _ahead(zone, (day + 1) * _DAY)
+        if ahead != found[-1]:
+            begins.append(_of_day(zone, day)[0] * MICROSECONDS)
+            found.append(ahead)
+    return tuple(begins), tuple(one * MICROSECONDS for one in found)

@@ -16,6 +16,7 @@ from typing import Any
 
 from matcher.model import EventType, Kind
 from matcher.spelling import spelled
+from rules.checking.calls import NAMES, called
 from rules.checking.nulls import conjuncts_of, given, is_compound, presences
 from rules.checking.scope import Report, Scope, Types, asked_for
 from rules.errors import Span
@@ -62,12 +63,6 @@ _TEXTUAL = frozenset({Comparison.PREFIX, Comparison.SUFFIX, Comparison.CONTAINS}
 _ORDERING = frozenset(
     {Comparison.LESS, Comparison.LESS_EQUAL, Comparison.GREATER, Comparison.GREATER_EQUAL}
 )
-_NAMES: Mapping[Kind, str] = {
-    Kind.INT: "an int",
-    Kind.FLOAT: "a float",
-    Kind.BOOL: "a bool",
-    Kind.STRING: "a string",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ class Expressions:
         checked = self.check(node, enclosing)
         if checked is None or checked.kind is kind:
             return checked
-        self.report(f"{role} must be {_NAMES[kind]}, not {_NAMES[checked.kind]}", node.span)
+        self.report(f"{role} must be {NAMES[kind]}, not {NAMES[checked.kind]}", node.span)
         return None
 
     # --- leaves ------------------------------------------------------------------------------
@@ -198,7 +193,7 @@ class Expressions:
                 type_ = self.scope.types[found.event]
                 assert type_ is not None  # it has the attribute
                 kinds = [
-                    f"{_NAMES[one.kind]}{' that may be null' if may else ''}"
+                    f"{NAMES[one.kind]}{' that may be null' if may else ''}"
                     for one, may in zip((found, again), is_null, strict=True)
                 ]
                 self.report(
@@ -248,7 +243,7 @@ class Expressions:
         """Whether an operand is a number, or wrong already."""
         if operand is None or operand.kind.is_number:
             return True
-        self.report(f"{role} must be a number, not {_NAMES[operand.kind]}", span)
+        self.report(f"{role} must be a number, not {NAMES[operand.kind]}", span)
         return False
 
     def _compared(self, node: ast.Compared, enclosing: Enclosing | None) -> Expression | None:
@@ -281,10 +276,12 @@ class Expressions:
         span = node.operands[place].span.to(node.operands[place + 1].span)
         wrong = next((one for one in sound if one.kind is not Kind.STRING), None)
         if comparison in _TEXTUAL and wrong is not None:
-            self.report(f"{comparison.value} compares strings, not {_NAMES[wrong.kind]}", span)
+            self.report(f"{comparison.value} compares strings, not {NAMES[wrong.kind]}", span)
             return None
         if left is not None and right is not None and not _compare(left.kind, right.kind):
-            self.report(f"{_NAMES[left.kind]} against {_NAMES[right.kind]}", span)
+            is_time = any(isinstance(one, AttributeOf) and one.attribute == TIME for one in sound)
+            hint = "write an instant: 2024-06-01, or 2024-06-01T09:30:00Z" if is_time else None
+            self.report(f"{NAMES[left.kind]} against {NAMES[right.kind]}", span, hint)
             return None
         if comparison in _ORDERING and any(one.kind is Kind.BOOL for one in sound):
             self.report(f"bools have no order for {comparison.value}", span, "use = or !=")
@@ -367,9 +364,11 @@ class Expressions:
             self._patterns[pattern] = problem_of(pattern)
         return self._patterns[pattern]
 
-    def _lowered(self, node: ast.Lowered, enclosing: Enclosing | None) -> Expression | None:
-        operand = self._of_kind(node.operand, enclosing, Kind.STRING, "the operand of lower")
-        return None if operand is None else OfText(TextFunction(), operand)
+    def _called(self, node: ast.Called, enclosing: Enclosing | None) -> Expression | None:
+        return called(node, [self.check(one, enclosing) for one in node.operands], self.report)
+
+    def _instant(self, node: ast.Instant, enclosing: Enclosing | None) -> Expression:
+        return Literal(node.microseconds, Kind.INT, written=node.text)  # X3
 
     def _while(self, node: ast.While, enclosing: Enclosing | None) -> None:
         self.report(
@@ -456,7 +455,7 @@ class Expressions:
         ordered = function in (Function.MIN, Function.MAX) and value.kind is Kind.STRING
         if not value.kind.is_number and not ordered:
             at = argument.name if isinstance(argument, ast.OfEvent) else argument
-            self.report(f"{function.value} takes numbers, not {_NAMES[value.kind]}", at.span)
+            self.report(f"{function.value} takes numbers, not {NAMES[value.kind]}", at.span)
             return False
         return True
 
@@ -673,7 +672,8 @@ _METHODS: Mapping[type, Callable[[Expressions, Any, Enclosing | None], Expressio
     ast.Or: Expressions._or,
     ast.Membership: Expressions._membership,
     ast.Matching: Expressions._matching,
-    ast.Lowered: Expressions._lowered,
+    ast.Called: Expressions._called,
+    ast.Instant: Expressions._instant,
     ast.While: Expressions._while,
     ast.OfEvent: Expressions._of_event,
     ast.Aggregate: Expressions._aggregate,

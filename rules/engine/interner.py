@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from matcher.model import Int64s
+from matcher.model import Int64s, Kind
 from rules.terms import TextFunction
-from rules.texts import results_of
+from rules.texts import UNDEFINED, results_of
 from runtime.memory import filled, first_length, grown, zeros
 
 SWEEP_MIN = 65_536
@@ -177,10 +177,15 @@ class Interner(Texts):
             function = self._functions[number]
             assert function is not None
             results = results_of(function, texts)
-            if function.pattern is None:  # the text in lower case may be a new string itself
+            if function.kind is Kind.STRING:  # the text in lower case may be a new string itself
                 words = self.codes([str(result) for result in results])
+            elif function.kind is Kind.FLOAT:
+                known = np.array([one is not None for one in results], np.bool_)
+                words = np.array([one or 0 for one in results], np.float64).view(np.int64)
+                words = np.where(known, words, UNDEFINED)
             else:
-                words = np.array([-1 if one is None else int(one) for one in results], np.int64)
+                found = [UNDEFINED if one is None else int(one) for one in results]
+                words = np.array(found, np.int64)
             self._table[number, codes] = words
 
     def _lay_out(self) -> None:

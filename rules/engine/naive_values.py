@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeAlias
 
 from matcher.model import Kind, Value
 from rules.engine.naive_events import Occurrence
+from rules.functions import applied
 from rules.pattern import Negated
 from rules.terms import (
     CANDIDATE,
@@ -29,6 +30,7 @@ from rules.terms import (
     And,
     Arithmetic,
     AttributeOf,
+    Called,
     Choice,
     Compare,
     Comparison,
@@ -168,6 +170,8 @@ def value_of(expression: Expression, scope: Scope) -> Value | None:
         case Negative() | Convert() | Not() | OfText():
             operand = value_of(expression.operand, scope)
             return None if operand is None else _apply(expression, operand)
+        case Called():
+            return applied(expression, [value_of(item, scope) for item in expression.operands])
         case And() | Or():
             operands = [value_of(item, scope) for item in expression.operands]
             deciding = isinstance(expression, Or)

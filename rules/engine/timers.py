@@ -28,6 +28,7 @@ from rules.terms import (
     And,
     Arithmetic,
     AttributeOf,
+    Called,
     Compare,
     Convert,
     Expression,
@@ -111,7 +112,7 @@ def _fields_in(expression: Expression) -> frozenset[str]:
             return _fields_in(expression.left) | _fields_in(expression.right)
         case Negative() | Convert() | Not() | OfText():
             return _fields_in(expression.operand)
-        case And() | Or():
+        case And() | Or() | Called():
             return frozenset().union(*map(_fields_in, expression.operands))
         case Aggregate():
             value = () if expression.value is None else (expression.value,)

@@ -18,12 +18,15 @@ from rules.terms import (
     Aggregate,
     Arithmetic,
     AttributeOf,
+    Called,
     Expression,
     Literal,
     Negative,
+    NumberFunction,
     OfText,
     Operator,
     Slot,
+    TextFunction,
     operands_of,
 )
 from rules.texts import TEXT_MAX
@@ -91,8 +94,16 @@ class Appraisal:
         match expression:
             case AttributeOf():
                 return f"{text} is null"
+            case OfText(TextFunction(None)):
+                return f"{text} is no number"
             case OfText():
                 return f"{text} looks in a text of more than {TEXT_MAX} characters"
+            case Called(NumberFunction.SQRT):
+                return f"{text} is of a negative number"
+            case Called(NumberFunction.DIV, (_, right)) if value_of(right, scope) == 0:
+                return f"division by zero in {text}"
+            case Called(function) if function.is_of_time:
+                return f"{text} is of a time out of the years 1970 to 2099"
             case Aggregate() if not fitting(expression, scope):
                 return f"{expression.function.value} of no events"
             case Arithmetic(Operator.DIVIDE | Operator.MODULO, _, right):
@@ -119,7 +130,7 @@ def _parts(condition: Expression) -> Iterator[Expression]:
             return  # the condition says it
         case AttributeOf() | Slot() | Aggregate():
             yield condition
-        case Arithmetic() | Negative() | OfText():
+        case Arithmetic() | Negative() | OfText() | Called():
             yield condition
             for operand in operands_of(condition):
                 yield from _parts(operand)

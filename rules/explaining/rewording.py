@@ -17,7 +17,7 @@ from matcher.model import OPTIONAL, EventType, Kind
 from matcher.spelling import PLAIN, spelled
 from matcher.times import seconds_text
 from rules import terms
-from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed
+from rules.pattern import UTC, Clause, Constraint, Let, Negated, Rule, Selected, Timed
 from rules.syntax import ast
 from rules.syntax.printer import print_clause, print_event, print_expression, print_together
 from rules.terms import (
@@ -29,6 +29,7 @@ from rules.terms import (
     Arithmetic,
     AttributeOf,
     Between,
+    Called,
     Choice,
     Compare,
     Comparison,
@@ -177,7 +178,9 @@ class Rewording:
             return self._expression(operand, inner, type_)
 
         match expression:
-            case Literal(value, kind, is_duration):
+            case Literal(value, kind, is_duration, written):
+                if written:
+                    return ast.Instant(int(value), written)
                 return ast.Duration(int(value)) if is_duration else ast.Literal(value, kind)
             case AttributeOf(presence=terms.IS_PRESENCE):
                 return ast.Not(ast.IsNull(self._attribute(expression, inner, type_)))
@@ -199,8 +202,11 @@ class Rewording:
                 return ast.Not(again(operand))
             case Choice(_, value):
                 return again(value)
-            case OfText(TextFunction(None), operand):
-                return ast.Lowered(again(operand))
+            case OfText(TextFunction(None, name), operand):
+                return ast.Called(name, (again(operand),))
+            case Called(function, operands, _, zone):
+                said = () if zone in ("", UTC) else (ast.Literal(zone, Kind.STRING),)
+                return ast.Called(function.value, (*map(again, operands), *said))
             case OfText(TextFunction(pattern), operand):
                 return ast.Matching(again(operand), ast.Literal(str(pattern), Kind.STRING))
             case And(operands):

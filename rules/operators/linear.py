@@ -124,6 +124,9 @@ class Linear:
 
     def _row(self, one: Instruction) -> tuple[int, int, int, int]:
         op = int(one.op)
+        is_number = one.function is not None and one.function.kind is Kind.FLOAT
+        if op >= Op.ABS_I or is_number:
+            raise ValueError("functions of numbers, and number(...), are for rules")
         if one.op is Op.LOAD:
             event = max(one.event - 1, 0)  # the event of an aggregate has no number
             return op, event, self.columns[event].of(one.offset), 0

@@ -17,17 +17,20 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from matcher.model import Bools, EventBatch, Int64s, Kind, StringColumn
+from rules.functions import function_of
 from rules.terms import (
     TIME,
     And,
     Arithmetic,
     AttributeOf,
+    Called,
     Compare,
     Comparison,
     Convert,
@@ -149,6 +152,19 @@ def _convert(node: Convert, batch: EventBatch) -> Values:
     return Values(operand.values.astype(np.float64), operand.defined)
 
 
+def _called(node: Called, batch: EventBatch) -> Values:
+    """A function of numbers, event by event: the one that all engines have."""
+    function = function_of(node)
+    operands = [_evaluate(one, batch) for one in node.operands]
+    defined = reduce(_both, (one.defined for one in operands))
+    columns: list[list[Any]] = [one.values.tolist() for one in operands]
+    found: list[Any] = [function(*values) for values in zip(*columns, strict=True)]
+    fits = np.array([one is not None for one in found], np.bool_)
+    dtype = np.int64 if node.kind is Kind.INT else np.float64
+    values = np.array([0 if one is None else one for one in found], dtype)
+    return Values(values, _both(defined, fits))
+
+
 def _of_text(node: OfText, batch: EventBatch) -> Values:
     """A function of a string, once for each distinct one (Rule 3)."""
     operand = _evaluate(node.operand, batch)
@@ -159,7 +175,8 @@ def _of_text(node: OfText, batch: EventBatch) -> Values:
     if node.kind is Kind.STRING:
         return Values(StringColumn(texts.codes, tuple(map(str, results))), operand.defined)
     known = np.array([result is not None for result in results], np.bool_)[texts.codes]
-    found = np.array([result is True for result in results], np.bool_)[texts.codes]
+    dtype: Any = {Kind.BOOL: np.bool_, Kind.INT: np.int64, Kind.FLOAT: np.float64}[node.kind]
+    found = np.array([result or 0 for result in results], dtype)[texts.codes]
     return Values(found, _both(operand.defined, known))
 
 
@@ -272,5 +289,6 @@ _EVALUATORS: Mapping[type, Callable[[Any, EventBatch], Values]] = {
     Negative: _negative,
     Convert: _convert,
     OfText: _of_text,
+    Called: _called,
     Compare: _compare,
 }

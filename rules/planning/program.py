@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from matcher.model import Kind, Value
+from rules.functions import DAY, EPOCH_WEEKDAY, HOUR
 from rules.terms import (
     Aggregate,
     And,
     Arithmetic,
     AttributeOf,
+    Called,
     Choice,
     Compare,
     Comparison,
@@ -25,12 +27,14 @@ from rules.terms import (
     Literal,
     Negative,
     Not,
+    NumberFunction,
     OfText,
     Operator,
     Or,
     Slot,
     TextFunction,
 )
+from rules.zones import aheads
 
 
 class Op(enum.IntEnum):
@@ -64,6 +68,19 @@ class Op(enum.IntEnum):
     CHOOSE = 25  # of the top three: the second where the first is true, else the third
     TEXT = 26  # a function of a string
     OPERAND = 27  # push operand ``offset``, known before any candidate: devices alone have these
+    ABS_I = 28  # from here on, the processor's machine alone has them
+    ABS_F = 29
+    SQRT = 30
+    FLOOR = 31  # of a float, as an int; so the next two
+    CEIL = 32
+    ROUND = 33
+    DIVIDE_I = 34
+    LEAST_I = 35
+    LEAST_F = 36
+    GREATEST_I = 37
+    GREATEST_F = 38
+    LOCAL = 39  # the local time of a time; ``offset`` DATA behind it say how far a zone is ahead
+    DATA = 40  # from time ``value`` on clocks are ``offset`` ahead
 
 
 COMPARISONS: dict[Comparison, int] = {comparison: n for n, comparison in enumerate(Comparison)}
@@ -82,6 +99,34 @@ _ARITHMETIC_FLOAT = {
     Operator.DIVIDE: Op.DIVIDE_F,
     Operator.MODULO: Op.MODULO_F,
 }
+_OF_ONE = {
+    (NumberFunction.ABS, Kind.INT): Op.ABS_I,
+    (NumberFunction.ABS, Kind.FLOAT): Op.ABS_F,
+    (NumberFunction.SQRT, Kind.FLOAT): Op.SQRT,
+    (NumberFunction.FLOOR, Kind.FLOAT): Op.FLOOR,
+    (NumberFunction.CEIL, Kind.FLOAT): Op.CEIL,
+    (NumberFunction.ROUND, Kind.FLOAT): Op.ROUND,
+}
+"""By function and kind of operand."""
+_OF_MORE = {
+    (NumberFunction.DIV, Kind.INT): Op.DIVIDE_I,
+    (NumberFunction.LEAST, Kind.INT): Op.LEAST_I,
+    (NumberFunction.LEAST, Kind.FLOAT): Op.LEAST_F,
+    (NumberFunction.GREATEST, Kind.INT): Op.GREATEST_I,
+    (NumberFunction.GREATEST, Kind.FLOAT): Op.GREATEST_F,
+}
+"""The same, of two operands; of more than two the one after the other."""
+_OF_LOCAL = {
+    NumberFunction.HOUR: ((Op.DIVIDE_I, HOUR), (Op.MODULO_I, 24)),
+    NumberFunction.WEEKDAY: (
+        (Op.DIVIDE_I, DAY),
+        (Op.ADD_I, EPOCH_WEEKDAY),
+        (Op.MODULO_I, 7),
+        (Op.ADD_I, 1),
+    ),
+    NumberFunction.DATE: ((Op.DIVIDE_I, DAY), (Op.MULTIPLY_I, DAY)),
+}
+"""The steps from a local time to the result, each an operator and a constant."""
 _COMPARE = {
     (Kind.INT, Kind.INT): Op.COMPARE_I,
     (Kind.FLOAT, Kind.FLOAT): Op.COMPARE_F,
@@ -178,6 +223,8 @@ def _emit(node: Expression, code: list[Instruction]) -> int:
             depth = _emit(node.operand, code)
             code.append(Instruction(Op.TEXT, function=node.function))
             return depth
+        case Called():
+            return _emit_called(node, code)
         case Arithmetic():
             return _emit_arithmetic(node, code)
         case Compare():
@@ -206,6 +253,33 @@ def _emit_arithmetic(node: Arithmetic, code: list[Instruction]) -> int:
     depth = max(_emit_as_float(node.left, code), 1 + _emit_as_float(node.right, code))
     code.append(Instruction(_ARITHMETIC_FLOAT[node.operator]))
     return depth
+
+
+def _emit_called(node: Called, code: list[Instruction]) -> int:
+    kind = node.operands[0].kind
+    if node.function.is_of_time:
+        depth = _emit(node.operands[0], code)
+        code.extend(_telling(node.zone))
+        for op, constant in _OF_LOCAL[node.function]:
+            code += (Instruction(Op.CONST, value=constant), Instruction(op))
+        return depth + 1
+    depth = _emit(node.operands[0], code)
+    one = _OF_ONE.get((node.function, kind))
+    if one is not None:
+        code.append(Instruction(one))
+    for operand in node.operands[1:]:
+        depth = max(depth, 1 + _emit(operand, code))
+        code.append(Instruction(_OF_MORE[node.function, kind]))
+    return depth
+
+
+@functools.lru_cache(64)
+def _telling(zone: str) -> tuple[Instruction, ...]:
+    """The instructions that make local time of a time."""
+    data = [
+        Instruction(Op.DATA, 0, ahead, begin) for begin, ahead in zip(*aheads(zone), strict=True)
+    ]
+    return Instruction(Op.LOCAL, offset=len(data)), *data
 
 
 def _emit_as_float(node: Expression, code: list[Instruction]) -> int:

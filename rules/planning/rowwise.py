@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from matcher.model import Kind
+from rules.functions import function_of
 from rules.planning.columnar import COMPARING
 from rules.terms import (
     And,
     Arithmetic,
     AttributeOf,
+    Called,
     Compare,
     Convert,
     Expression,
@@ -76,6 +78,16 @@ def _convert(node: Convert) -> Evaluate:
 
 def _of_text(node: OfText) -> Evaluate:
     return _of_one(result_of(node.function), node.operand)
+
+
+def _called(node: Called) -> Evaluate:
+    function, evaluators = function_of(node), tuple(map(evaluator, node.operands))
+
+    def evaluate(row: Row) -> Any:
+        values = [one(row) for one in evaluators]
+        return None if None in values else function(*values)
+
+    return evaluate
 
 
 def _negative(node: Negative) -> Evaluate:
@@ -181,5 +193,6 @@ _COMPILERS: Mapping[type, Callable[[Any], Evaluate]] = {
     Negative: _negative,
     Convert: _convert,
     OfText: _of_text,
+    Called: _called,
     Compare: _compare,
 }

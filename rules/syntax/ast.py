@@ -146,10 +146,20 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """``lower(operand)``."""
+class Instant:
+    """A date or an instant, ``2024-06-01``, in microseconds since the epoch (tesla.md X3)."""
 
-    operand: Expression
+    microseconds: int
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """``function(operand, operand)``: a function of texts or of numbers, one operand or more."""
+
+    function: str
+    operands: tuple[Expression, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -219,7 +229,8 @@ Expression: TypeAlias = (
     | Or
     | Membership
     | Matching
-    | Lowered
+    | Instant
+    | Called
     | While
     | OfEvent
     | Aggregate
@@ -409,9 +420,15 @@ def _with_event(node: Expression, event: Event) -> tuple[Expression, bool]:
             return replace(node, left=left), True
         right, found = _with_event(node.right, event)
         return replace(node, right=right), found
-    if isinstance(node, Negative | Lowered):
+    if isinstance(node, Negative):
         operand, found = _with_event(node.operand, event)
         return replace(node, operand=operand), found
+    if isinstance(node, Called):
+        for place, operand in enumerate(node.operands):
+            changed, found = _with_event(operand, event)
+            if found:
+                operands = (*node.operands[:place], changed, *node.operands[place + 1 :])
+                return replace(node, operands=operands), True
     return node, False
 
 

@@ -168,9 +168,9 @@ class Builder:
         found = ast.Matching(operand, self.string([pattern]), span)
         return found if negation is None else ast.Not(found, span)
 
-    def lowered(self, parts: Sequence[Any]) -> ast.Lowered:
-        word, operand, end = parts
-        return ast.Lowered(operand, word.span.to(end.span))
+    def called(self, parts: Sequence[Any]) -> ast.Called:
+        word, *operands, end = parts
+        return ast.Called(word.text.lower(), tuple(operands), word.span.to(end.span))
 
     def arithmetic(self, parts: Sequence[Any]) -> ast.Arithmetic:
         left, operator, right = parts
@@ -194,6 +194,9 @@ class Builder:
 
     def duration(self, parts: Sequence[Any]) -> ast.Duration:
         return ast.Duration(parts[0].value, parts[0].span)
+
+    def instant(self, parts: Sequence[Any]) -> ast.Instant:
+        return ast.Instant(parts[0].value, parts[0].text, parts[0].span)
 
     def string(self, parts: Sequence[Any]) -> ast.Literal:
         return ast.Literal(parts[0].value, Kind.STRING, parts[0].span)

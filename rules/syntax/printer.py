@@ -15,7 +15,7 @@ from matcher.model import OPTIONAL
 from matcher.spelling import quoted, spelled
 from rules.pattern import Policy
 from rules.syntax import ast
-from rules.syntax.tokens import FUNCTIONS
+from rules.syntax.tokens import CALLS, FUNCTIONS
 from rules.terms import Operator
 
 _UNITS = (
@@ -93,7 +93,7 @@ def print_event(event: ast.Event | ast.Either) -> str:
     if isinstance(event, ast.Either):
         return f"{' or '.join(map(print_event, event.events))}{alias}"
     # A function would be read else: lower(...) in an aggregate, say.
-    type_ = quoted(event.type.text) if event.type.text.lower() == "lower" else None
+    type_ = quoted(event.type.text) if event.type.text.lower() in CALLS else None
     conditions = ", ".join(map(_item, event.conditions))
     return f"{type_ or _name(event.type)}({conditions}){alias}"
 
@@ -231,8 +231,13 @@ def _matching(node: ast.Matching) -> tuple[int, str]:
     return _COMPARED, f"{_expression(node.operand, _SUM)} matches {_literal(node.pattern)[1]}"
 
 
-def _lowered(node: ast.Lowered) -> tuple[int, str]:
-    return _PRIMARY, f"lower({_expression(node.operand, _SUM)})"
+def _instant(node: ast.Instant) -> tuple[int, str]:
+    return _PRIMARY, node.text
+
+
+def _called(node: ast.Called) -> tuple[int, str]:
+    operands = ", ".join(_expression(operand, _SUM) for operand in node.operands)
+    return _PRIMARY, f"{node.function}({operands})"
 
 
 def _while(node: ast.While) -> tuple[int, str]:
@@ -267,7 +272,8 @@ _PRINTERS: Mapping[type, Callable[[Any], tuple[int, str]]] = {
     ast.Or: _or,
     ast.Membership: _membership,
     ast.Matching: _matching,
-    ast.Lowered: _lowered,
+    ast.Instant: _instant,
+    ast.Called: _called,
     ast.While: _while,
     ast.OfEvent: _of_event,
     ast.Aggregate: _aggregate,

@@ -27,6 +27,7 @@ from matcher.model import Kind
 from rules.errors import Problem, Span, did_you_mean
 from rules.stepwise import STEP_WORDS, Stepwise, finished
 from rules.syntax.words import Token, scanning
+from rules.terms import NumberFunction
 
 NESTING_MAX = 100
 """Levels of parentheses, and of operators within operators, that a statement may have."""
@@ -67,6 +68,8 @@ _MEANT_UNITS: Mapping[str, str] = {
 """Names of units elsewhere, and what they are here."""
 _ALL_UNITS = "units are us, ms, s, min, h and day"
 FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev", "first"})
+CALLS = frozenset({"lower", "length", "number", *(one.value for one in NumberFunction)})
+"""Functions of texts and numbers, which range over no events."""
 _TEXTUAL = frozenset({"prefix", "suffix", "contains"})
 _TESTS: Mapping[str, str] = {"in": "IN", "matches": "MATCHES"}
 """Words behind an operand, or behind ``not`` behind one, and their types."""
@@ -74,7 +77,7 @@ _BEHIND_OPERANDS = frozenset({*_TEXTUAL, *_TESTS, "is", "rule", "event"})
 """Words that, where they stand behind an operand, are no names, nor what was to be ``within``."""
 
 _OPERAND_ENDS = frozenset(
-    {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
+    {"NAME", "NUMBER", "DURATION", "INSTANT", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
 )
 _OPERAND_BEGINS = frozenset({*_OPERAND_ENDS, "_LPAR"} - {"RPAR"})
 _CONDITION_FOLLOWS = frozenset({"_LPAR", "_COMMA", "_AND"})
@@ -362,7 +365,7 @@ class _Recognition:
         """
         count = 0
         while self._opens_event(place + 2 * count):
-            if count and self._ahead(place + 2 * count).text.lower() == "lower":
+            if count and self._ahead(place + 2 * count).text.lower() in CALLS:
                 break  # a function that opens no event
             count += 1
         return count
@@ -388,7 +391,7 @@ class _Recognition:
             last.pop()
         return _TESTS[word] if last and last[-1] in _OPERAND_ENDS else "NAME"
 
-    def _lower(self, place: int, word: str) -> str:
+    def _call(self, place: int, word: str) -> str:
         """``lower (`` is the function where no type of that name can stand."""
         if self._ahead(place + 1).type != "_LPAR":
             return "NAME"
@@ -397,10 +400,10 @@ class _Recognition:
         if previous in _TYPE_FOLLOWS or (previous in _EVENT_FOLLOWS and not self.depth):
             return "NAME"
         if last == ["FUNCTION", "_LPAR"]:  # Min(lower(A().name) ...), Count(lower(x = 1) ...)
-            return "LOWER" if self._holds_event(place + 1) else "NAME"
+            return "CALL" if self._holds_event(place + 1) else "NAME"
         if previous == "NOT" and self._behind(place + 1).type in ("WITHIN", "BETWEEN"):
             return "NAME"
-        return "LOWER"
+        return "CALL"
 
     def _while(self, place: int, word: str) -> str:
         """``while`` begins a condition of an event; what stands behind an attribute does not."""
@@ -439,7 +442,7 @@ class _Recognition:
             elif opened and self._opens_event(place) and not self._is_function(place):
                 word = token.text.lower()
                 is_behind = self.tokens[place - 1].type in _OPERAND_ENDS
-                if word != "lower" and not (is_behind and word in (*_TEXTUAL, *_TESTS)):
+                if word not in CALLS and not (is_behind and word in (*_TEXTUAL, *_TESTS)):
                     self.holding.add(opened[-1])  # else an operator, and what is in parentheses
         while opened:
             self._leave(opened)
@@ -478,7 +481,7 @@ _WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
     "is": _Recognition._is,
     "null": _Recognition._null,
     **dict.fromkeys(_TESTS, _Recognition._test),
-    "lower": _Recognition._lower,
+    **dict.fromkeys(CALLS, _Recognition._call),
     "while": _Recognition._while,
     "event": _Recognition._event,
     "rule": _Recognition._rule,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from matcher.spelling import PLAIN
 from rules.errors import Problem, Span
+from rules.instants import instant_of
 from rules.stepwise import STEP_WORDS, Stepwise, finished
 
 
@@ -79,6 +80,8 @@ _PATTERNS: Mapping[str, str] = {
     "name": PLAIN,
     "quoted": r"`[^`\n]*(?:``[^`\n]*)*`",
     "symbol": "<= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥?]",
+    "instant": r"""[0-9]{4}-[0-9]{2}-[0-9]{2}
+        (?:[Tt][0-9:.]+ (?:[Zz]|[+-][0-9:]+)?)? (?:\[[^]\n]*\])?""",
     "number": r"[0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)?",
     "parameter": r"\$[^\W\d]\w*",
     "string": r""" "[^"\\\n]*(?:\\[^\n][^"\\\n]*)*" | '[^'\\\n]*(?:\\[^\n][^'\\\n]*)*' """,
@@ -180,6 +183,9 @@ def _symbol(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
 
 
 def _number(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    if re.match("0[0-9]", word):
+        problems.append(Problem("a number with a leading zero", span, f"a date: {_INSTANTS}"))
+        return "NUMBER", 1
     if word.isdecimal():
         digits = word.lstrip("0")
         # One more than the greatest is the least one's magnitude: the checker, which knows the
@@ -193,6 +199,18 @@ def _number(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
         problems.append(Problem("a number beyond the range of a float", span))
         return "NUMBER", 0.0
     return "NUMBER", value
+
+
+def _instant(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    """A date or an instant, UTC unless it names an offset or a zone."""
+    try:
+        return "INSTANT", instant_of(word)
+    except ValueError as error:
+        problems.append(Problem(str(error), span, _INSTANTS))
+        return "INSTANT", 0
+
+
+_INSTANTS = "write 2024-06-01, 2024-06-01T09:30:00Z or 2024-06-01T09:30[Europe/Rome]"
 
 
 def _parameter(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
@@ -260,6 +278,7 @@ _READERS: Mapping[str, Callable[[str, Span, list[Problem]], tuple[str, Any]]] = 
     "name": _name,
     "quoted": _quoted,
     "symbol": _symbol,
+    "instant": _instant,
     "number": _number,
     "parameter": _parameter,
     "string": _string,

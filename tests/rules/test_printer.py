@@ -20,7 +20,7 @@ from rules.syntax.printer import (
     print_rule,
     print_statement,
 )
-from rules.syntax.tokens import DURATION_MAX
+from rules.syntax.tokens import CALLS, DURATION_MAX
 from rules.syntax.words import RESERVED
 from rules.terms import Comparison, Function, Operator
 
@@ -103,7 +103,11 @@ def larger(operands: Any) -> some.SearchStrategy[Any]:
             ast.Membership, operands, some.lists(operands, min_size=1, max_size=3).map(tuple)
         ),
         some.builds(ast.Matching, operands, some.text('a^$"\\', max_size=3).map(literal_of)),
-        some.builds(ast.Lowered, operands),
+        some.builds(
+            ast.Called,
+            some.sampled_from(sorted(CALLS)),
+            some.lists(operands, min_size=1, max_size=3).map(tuple),
+        ),
         some.builds(
             ast.Aggregate,
             some.sampled_from(Function),
@@ -133,7 +137,7 @@ def ranging(draw: Any, operands: Any) -> Any:
                     ast.Arithmetic(operator, found, other),
                     ast.Arithmetic(operator, other, found),
                     ast.Negative(found),
-                    ast.Lowered(found),
+                    ast.Called("abs", (found,)),
                 ]
             )
         )

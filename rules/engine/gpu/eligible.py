@@ -75,6 +75,8 @@ def _against_programs(programs: Iterable[Program]) -> str | None:
         if program.depth > DEPTH:
             return "an expression is nested too deeply"
         for one in program.code:
+            if one.op >= Op.ABS_I:
+                return "it has a function of numbers"
             if one.op is Op.TEXT:
                 return "it computes with strings"
             if one.op is Op.COMPARE_S and (WANTED.get(one.offset) not in (SAME, LESS | GREATER)):

@@ -11,6 +11,7 @@ import math
 
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.numbers import ABS_I, DIVIDE_I, LOCAL, of_number, of_numbers
 from rules.engine.kernels.words import (
     ADD_F,
     ADD_I,
@@ -41,6 +42,8 @@ from rules.engine.kernels.words import (
 )
 from rules.planning.program import COMPARISONS
 from rules.terms import Comparison
+from rules.texts import UNDEFINED
+from rules.zones import AHEAD_MAX, AHEAD_MIN
 
 EQUAL = COMPARISONS[Comparison.EQUAL]
 UNEQUAL = COMPARISONS[Comparison.UNEQUAL]
@@ -156,6 +159,10 @@ def run(state: int, first: int) -> bool:
             top -= 1
         elif op == END:
             return top < 0 or defined[top]
+        elif op >= ABS_I:
+            top = run_function(state, place, top)
+            if op == LOCAL:
+                place += code[place].offset
         else:
             top = run_rare(state, code[place].op, code[place].offset, top)
         place += 1
@@ -192,10 +199,43 @@ def run_rare(state: int, op: int, offset: int, top: int) -> int:
         if defined[top]:
             width = len(arrays.strings(state)) // 2
             stack[top] = arrays.text_results(state)[offset * width + stack[top]]
-            defined[top] = stack[top] >= 0
+            defined[top] = stack[top] != UNDEFINED
     else:
         top = connect(stack, defined, top - offset + 1, offset, op == OR)
     return top
+
+
+@kernel
+def run_function(state: int, place: int, top: int) -> int:
+    """The instruction at a place that is a function of numbers; gives the new top of the stack."""
+    code, stack, defined = arrays.code(state), arrays.stack(state), arrays.stack_defined(state)
+    op = code[place].op
+    if op == LOCAL:
+        result, fits = local_time(code, place, stack[top])
+    elif op >= DIVIDE_I:
+        top -= 1
+        defined[top] = defined[top] and defined[top + 1]
+        result, fits = of_numbers(op, stack[top], stack[top + 1])
+    else:
+        result, fits = of_number(op, stack[top])
+    stack[top] = result
+    defined[top] = defined[top] and fits
+    return top
+
+
+@kernel
+def local_time(code, place: int, time: int) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
+    """Add to a time how far clocks are ahead of it, by the words behind an instruction."""
+    if time < AHEAD_MIN or time >= AHEAD_MAX:
+        return 0, False
+    low, high = place + 1, place + 1 + code[place].offset
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if code[middle].value <= time:
+            low = middle
+        else:
+            high = middle
+    return time + code[low].offset, True
 
 
 @kernel

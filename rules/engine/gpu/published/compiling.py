@@ -267,6 +267,8 @@ def _reasons_of(program: Program) -> list[str]:
     if program.depth > layout.DEPTH:
         reasons.append(f"an expression of more than {layout.DEPTH} values at once")
     for one in program.code:
+        if one.op >= Op.ABS_I:
+            reasons.append("functions of numbers")
         if one.op is Op.TEXT:
             reasons.append("functions of strings on parameters")
         if one.op is Op.COMPARE_S and one.offset not in _EQUAL:
