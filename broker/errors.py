@@ -29,12 +29,17 @@ class BrokerUnreachable(BrokerError):
 
 
 class RefusedError(BrokerError):
-    """The broker refused a request; ``code`` names the kind of refusal, as the protocol does."""
+    """The broker refused a request; ``code`` names the kind of refusal, as the protocol does.
+    ``numbers``: first and last numbers of the events that it is about, as receipts count them.
+    """
 
-    def __init__(self, reason: str, code: str = "refused") -> None:
+    def __init__(
+        self, reason: str, code: str = "refused", numbers: tuple[tuple[int, int], ...] = ()
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
+        self.numbers = numbers
 
 
 class LateEvents(RefusedError):

@@ -234,7 +234,7 @@ class Source:
             return self._batches_of_table(events, type_name)
         if events and all(isinstance(one, EventBatch) for one in events):
             for batch in events:
-                verify_range(batch.time)
+                verify_range(batch.time[batch.time != NO_TIME])
             return list(events)
         return [self._batch_of_rows(events, type_name)]
 
@@ -410,7 +410,8 @@ class Source:
                 self._last_time = NO_TIME  # as the session has it (Outgoing.forget_times)
             if len(self._refusals) < REFUSALS_MAX:
                 hint = self._hint if kind is LateEvents else ""
-                self._refusals.append(kind(result.reason + hint, result.code.value))
+                reason = result.reason + hint
+                self._refusals.append(kind(reason, result.code.value, result.sequences))
 
 
 def _is_timed(batch: EventBatch) -> bool:

@@ -13,7 +13,7 @@ Law 3: a right that is missing is 403 and says so, whatever asks for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
@@ -38,6 +38,7 @@ from broker.monitoring.entry import (
     Entry,
     NoEntry,
 )
+from broker.monitoring.events import EventRequests
 from broker.monitoring.looks import FRESH_S, NOT_ALLOWED
 from broker.monitoring.operations import operation_routes
 from broker.monitoring.seats import Seat, Seats
@@ -124,6 +125,8 @@ class Api:
         self._checks = Checks(self._bench)
         self._codes = Codes()
         self._streams = Shares(STREAMS_MAX)
+        alive = seats.of(OPERATOR).looks.status
+        self._events_over = EventRequests(self._enter, body_of, alive, self._shared)
 
     @property
     def routes(self) -> list[Route]:
@@ -139,6 +142,7 @@ class Api:
             Route("/api/deploy", self._posted(Deployment, self._deploy), methods=["POST"]),
             Route("/api/remove", self._posted(Name, self._remove), methods=["POST"]),
             *operation_routes(self._posted),
+            *self._events_over.routes,
             Route("/api/why", self._posted(Name, self._why), methods=["POST"]),
             Route(
                 "/api/try",
@@ -149,6 +153,7 @@ class Api:
 
     async def close(self) -> None:
         """End what runs for the page."""
+        await self._events_over.close()
         await self._seats.close()
         self._checks.close()
         await self._bench.close()
@@ -164,6 +169,11 @@ class Api:
         """Let in a program that reads, from whatever name it asks. Raises NoEntry."""
         shown = request.headers, request.cookies.get(cookie(request)), who(request)
         return self._seats.of(self._entry.verify(*shown))
+
+    def _enter(self, request: Request) -> Seat:
+        """Let in whoever publishes or takes events. Raises NoEntry."""
+        self._entry.verify_site(request.headers)
+        return self.admit(request)
 
     async def _session(self, request: Request) -> Response:
         try:
@@ -255,7 +265,6 @@ class Api:
             seat = self.verify(request)
         except NoEntry as refusal:
             return answered({"error": str(refusal)}, refusal.status)
-        holders = f"user {seat.user}", f"address {who(request)}"
         deadlines.extend(request.scope["peer"], STREAM_S + TICK_S)
         asked = request.query_params
         try:
@@ -266,11 +275,22 @@ class Api:
         whole = asked.get("whole") == "1"
         events = self._events(seat, types, whole) if "events" in asked else None
         ticks = self._ticks(seat, windows, events)
-        return SharedStream(ticks, self._streams, holders)
+        return self._shared(request, seat, ticks, ticks.aclose)
+
+    def _shared(
+        self,
+        request: Request,
+        seat: Seat,
+        content: AsyncIterator[bytes],
+        close: Callable[[], Awaitable[None]],
+    ) -> Response:
+        """A stream that takes a share of the streams, and is closed at the end."""
+        holders = f"user {seat.user}", f"address {who(request)}"
+        return SharedStream(content, self._streams, holders, close)
 
     async def _ticks(
         self, seat: Seat, windows: Mapping[str, Window], events: AsyncIterator[bytes] | None
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         loop = asyncio.get_running_loop()
         until = loop.time() + STREAM_S
         yield b"retry: 1000\n\n"
@@ -378,10 +398,14 @@ class SharedStream(StreamingResponse):
     """A stream that takes a share of the streams while it lasts."""
 
     def __init__(
-        self, content: AsyncIterator[bytes], shares: Shares, holders: tuple[str, ...]
+        self,
+        content: AsyncIterator[bytes],
+        shares: Shares,
+        holders: tuple[str, ...],
+        close: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(content, media_type="text/event-stream")
-        self._shares, self._holders = shares, holders
+        self._shares, self._holders, self._close = shares, holders, close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, or say that too many are open."""
@@ -391,6 +415,8 @@ class SharedStream(StreamingResponse):
         except NoShare:
             refused = answered({"error": "too many pages are open"}, UNREACHABLE)
             await refused(scope, receive, send)
+        finally:
+            await self._close()
 
 
 async def body_of(request: Request, most: int) -> bytes:

@@ -98,6 +98,6 @@ def is_number(host: str) -> bool:
 
 
 def _refused(path: str, status: int, reason: str) -> Response:
-    if path.startswith("/api/"):
+    if path.startswith("/api/") or path == "/events":
         return Response(msgspec.json.encode({"error": reason}), status, {}, "application/json")
     return PlainTextResponse(f"{reason}\n", status)

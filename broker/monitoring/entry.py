@@ -125,13 +125,18 @@ class Entry:
         """End a session."""
         self._sessions.pop(session or "", None)
 
-    def verify_origin(self, headers: Mapping[str, str], *, changes: bool) -> None:
+    def verify_site(self, headers: Mapping[str, str]) -> None:
         """Refuse what another site has a browser ask (Law 3). Raises NoEntry."""
+        host, origin = headers.get("host", ""), headers.get("origin")
+        is_foreign = origin is not None and origin.partition("://")[2] != host
+        if is_foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            raise NoEntry(FORBIDDEN, "a change that another site asks for")
+
+    def verify_origin(self, headers: Mapping[str, str], *, changes: bool) -> None:
+        """Refuse a change that another site asks for, or one that is not JSON. Raises NoEntry."""
         if not changes:
             return
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
-            raise NoEntry(FORBIDDEN, "a change that another site asks for")
+        self.verify_site(headers)
         if headers.get("content-type", "").partition(";")[0] != "application/json":
             raise NoEntry(FORBIDDEN, "expected Content-Type: application/json")
 

@@ -1,0 +1,136 @@
+"""Streams of events to programs and browsers, as server-sent events.
+
+Law 1: whoever reads slowly holds nobody else up. A stream takes the next events from the broker
+when its reader has taken the last ones. Without a name its queue at the broker is bounded, and
+drops the oldest events, which the stream tells (``event: gap``).
+
+Law 2: a stream with a name is a durable subscription. Each event bears its number as its id. A
+reader that comes back says the last id that it has had (``Last-Event-ID``), which acknowledges all
+up to there. What follows comes again, marked. A stream that brings ``UNCONFIRMED_MAX`` events ends,
+so that its reader comes back.
+
+Law 3: a name has one stream at this page. A new one ends the old one, whose reader has gone mostly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+from broker.client.address import Address
+from broker.client.sink import WhenFullName
+from broker.client.subscriber import AsyncSubscriber
+from broker.errors import BrokerError
+from matcher.formats.printing import json_lines
+from routing.delivery.remainder import positions_of
+from routing.messages import Delivery
+
+QUEUE_EVENTS, CREDIT_EVENTS = 65_536, 1_024
+UNCONFIRMED_MAX = 8_192
+CONNECT_S = 3.0
+BEAT_S = 10.0
+"""A stream that has nothing to say says so every so many seconds: whether it is read is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Filters that a reader asks for, and how. ``last``: the number of the last event that it has
+    had of a durable subscription.
+    """
+
+    filters: tuple[str, ...]
+    name: str = ""
+    last: int = 0
+    when_full: WhenFullName = "drop-oldest"
+
+
+@dataclass(slots=True)
+class EventStreams:
+    """The streams of one page."""
+
+    _named: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
+    """By user and name of a durable subscription, what ends its stream."""
+
+    async def open(self, address: Address, user: str, wish: Wish, seconds: float) -> EventStream:
+        """A stream that lasts for so long. Raises BrokerError."""
+        is_over = asyncio.Event()
+        if wish.name:
+            if (before := self._named.get((user, wish.name))) is not None:
+                before.set()
+            self._named[user, wish.name] = is_over
+        subscriber = AsyncSubscriber(
+            address,
+            *wish.filters,
+            name=wish.name,
+            when_full=wish.when_full,
+            queue=QUEUE_EVENTS,
+            credit=CREDIT_EVENTS,
+            durable=bool(wish.name),
+            acks="explicit" if wish.name else "auto",
+            timeout_s=CONNECT_S,
+            connect_timeout_s=CONNECT_S,
+        )
+        return EventStream(await subscriber.open(), wish, is_over, seconds)
+
+
+class EventStream:
+    """One stream, which is read once and then closed."""
+
+    def __init__(
+        self, subscriber: AsyncSubscriber, wish: Wish, is_over: asyncio.Event, seconds: float
+    ) -> None:
+        self._subscriber, self._wish, self._is_over = subscriber, wish, is_over
+        self._seconds = seconds
+        self._told = 0, 0
+        self._brought = 0
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The bytes, as server-sent events."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._seconds
+        yield b"retry: 1000\n\n"
+        try:
+            while loop.time() < until and not self._is_over.is_set():
+                if self._brought >= UNCONFIRMED_MAX and self._wish.name:
+                    return
+                try:
+                    delivery = await self._subscriber.receive_delivery(timeout_s=1.0)
+                except TimeoutError:
+                    delivery = None
+                if gap := self._gap():
+                    yield gap
+                if delivery is not None:
+                    yield b"".join(self._events(delivery))
+                elif loop.time() % BEAT_S < 1.0:
+                    yield b":\n\n"
+        except BrokerError as error:
+            yield b"event: error\ndata: %s\n\n" % str(error).replace("\n", " ").encode()
+
+    async def close(self) -> None:
+        """Ask for nothing more."""
+        await self._subscriber.close()
+
+    def _events(self, delivery: Delivery) -> Iterator[bytes]:
+        lines = json_lines(
+            delivery.batches, delivery.order, full_cause=True, traces=delivery.traces
+        )
+        for line, number in zip(lines.splitlines(), positions_of(delivery), strict=True):
+            if not number:
+                yield b"data: %s\n\n" % line
+            elif number <= self._wish.last and delivery.again:
+                self._subscriber.acknowledge_one(number)
+            else:
+                self._brought += 1
+                marked = line[:-1] + b',"again":true}' if delivery.again else line
+                yield b"id: %d\ndata: %s\n\n" % (number, marked)
+
+    def _gap(self) -> bytes:
+        """Events that are missing since this was last asked, and links that broke; b"" for none."""
+        before, self._told = self._told, (self._subscriber.dropped, self._subscriber.losses)
+        dropped, losses = (now - then for now, then in zip(self._told, before, strict=True))
+        if self._wish.name:
+            losses = 0
+        if not dropped and not losses:
+            return b""
+        return b'event: gap\ndata: {"dropped":%d,"links_lost":%d}\n\n' % (dropped, losses)
