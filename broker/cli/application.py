@@ -42,6 +42,7 @@ COMMANDS = (
     "network",
     "pub",
     "sub",
+    "connect",
     "rule",
     "durable",
     "status",

@@ -23,7 +23,7 @@ its ``settings``; ``server`` is that process, of ``pages`` over ``looks``. For t
 makes the state of the network (``view``, ``layout``, ``gathered``, ``figures``), of whose lists a
 browser is sent ``windows``, with what rules have found lately (``history``). A ``tap`` keeps events
 (``rows``), ``changes`` checks and deploys rules, a ``bench`` has them tried (``trial``), and
-``operations`` are what an operator asks for. For programs, ``events`` reads ``cloudevents``, whose
+``operations`` are what an operator asks for. For programs, ``events`` reads CloudEvents, whose
 ``posts`` it publishes, and opens ``event_streams``. All requests pass a ``doorway``, which shares
 them out (``shares``); ``deadlines`` end connections, ``assets`` are the page's files.
 """

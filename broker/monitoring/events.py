@@ -17,9 +17,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from broker.client.sink import WhenFullName
+from broker.cloudevents import Unsupported, events_of
 from broker.errors import BrokerError, BrokerUnreachable, PublishBlocked, RefusedError
 from broker.monitoring import deadlines
-from broker.monitoring.cloudevents import Unsupported, events_of
 from broker.monitoring.entry import FORBIDDEN, TOO_MANY, NoEntry
 from broker.monitoring.event_streams import EventStreams, Wish
 from broker.monitoring.posts import Outcome, Posts, Types

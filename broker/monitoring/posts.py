@@ -26,8 +26,8 @@ from typing import TypeAlias
 from broker.client.address import Address
 from broker.client.async_publisher import AsyncPublisher
 from broker.client.outbox import Rows, Waiting
+from broker.cloudevents import CloudEvent
 from broker.errors import BrokerError, RefusedError
-from broker.monitoring.cloudevents import CloudEvent
 from broker.schemas import known_in
 from matcher.errors import BadEvent, EventError
 from matcher.model import EventBatch, EventType

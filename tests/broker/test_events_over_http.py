@@ -13,9 +13,9 @@ from secured import broker, make_keys, secured
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.client.address import address_of
+from broker.cloudevents import events_of
 from broker.errors import PublishBlocked
 from broker.monitoring import posts
-from broker.monitoring.cloudevents import events_of
 from broker.monitoring.entry import digest
 from broker.monitoring.events import EventRequests
 

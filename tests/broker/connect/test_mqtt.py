@@ -1,0 +1,127 @@
+"""Connectors to MQTT, with a real server: nothing is lost, whoever is killed."""
+
+import json
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+from forked import started
+from mosquitto import client, mosquitto, needs_mosquitto
+from secured import broker
+
+from broker import Subscriber
+
+pytestmark = needs_mosquitto
+FILE = """
+[broker]
+endpoint = "{endpoint}"
+
+[[source]]
+name = "plant"
+topic = "sensors/{{area}}/temp"
+events = ["Temp(area: string, value: float, serial: int)"]
+columns = {{ value = "reading.celsius" }}
+id_column = "n"
+dead_letter = "plant.dead"
+mqtt = {{ url = "mqtt://127.0.0.1:{port}", version = "{version}" }}
+
+[[sink]]
+name = "alerts"
+filters = ["Temp(value > 45)"]
+topic = "alerts/{{area}}"
+body = "{body}"
+dead_letter = "alerts.dead"
+mqtt = {{ url = "mqtt://127.0.0.1:{port}", version = "{version}" }}
+"""
+
+
+@pytest.fixture
+def server(tmp_path):
+    with mosquitto(tmp_path) as port:
+        yield port
+
+
+def reading(n, value=50.0):
+    return json.dumps({"n": n, "serial": n, "reading": {"celsius": value}})
+
+
+@contextmanager
+def connected(file):
+    """The connectors of a file, once they are subscribed to."""
+    with started("connect", str(file), stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def written(folder, **said):
+    file = folder / "plant.toml"
+    file.write_text(FILE.format(**said))
+    return file
+
+
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_messages_become_events_and_events_messages(tmp_path, server, version):
+    body = "{value} at {$time} of {area}"
+    with (
+        broker("--data", str(tmp_path / "b1")) as (_, endpoint),
+        Subscriber(endpoint, "Temp()") as sink,
+        client(server, "alerts/#") as (publisher, wait_for),
+        connected(
+            written(tmp_path, endpoint=endpoint, port=server, version=version, body=body)
+        ) as process,
+    ):
+        publisher.publish("sensors/a1/temp", reading(1), 1, retain=True)  # before it subscribes
+        event = sink.receive(timeout_s=60)
+        assert (event.source, event.id, event.type) == ("plant", "1", "Temp")
+        assert event.data == {"area": "a1", "value": 50.0, "serial": 1}
+        ((topic, text),) = wait_for(lambda had: len(had) == 1)
+        assert topic == "alerts/a1"
+        assert text.startswith(b"50.0 at 20")
+        publisher.publish("sensors/a1/temp", '{"serial": "x"}', 1)
+        publisher.publish("sensors/a1/temp", "hot", 1)
+        publisher.publish("sensors/a2/temp", reading(2, 20.0), 1)
+        assert sink.receive(timeout_s=60).id == "2"
+        process.terminate()
+        assert process.communicate(timeout=60)[1].splitlines()[-2:] == [
+            "source plant: 2 messages, 2 dead letters",
+            "sink alerts: 1 messages, 0 dead letters",
+        ]
+    letters = [json.loads(line) for line in (tmp_path / "plant.dead").read_text().splitlines()]
+    assert [(one["body"], one["topic"]) for one in letters] == [
+        ('{"serial": "x"}', "sensors/a1/temp"),
+        ("hot", "sensors/a1/temp"),
+    ]
+    assert "expected an object of JSON" in letters[1]["reason"]
+
+
+def test_nothing_is_lost_when_the_connector_is_killed(tmp_path, server):
+    count, kills = 600, 3
+    numbers = set(range(count))
+    with (
+        broker("--data", str(tmp_path / "b1")) as (_, endpoint),
+        Subscriber(endpoint, "Temp()") as sink,
+        client(server, "alerts/#") as (publisher, wait_for),
+    ):
+        file = written(tmp_path, endpoint=endpoint, port=server, version="5", body="cloudevents")
+        with connected(file):  # which makes its session at the server, and its subscription
+            publisher.publish("sensors/a1/temp", reading(0), 1, retain=True)
+            had = [sink.receive(timeout_s=60).data["serial"]]
+            wait_for(lambda had: len(had) == 1)
+        for part in range(kills):
+            for n in range(1 + part * count // kills, (part + 1) * count // kills):
+                publisher.publish("sensors/a1/temp", reading(n), 1)
+            publisher.publish("sensors/a1/temp", reading((part + 1) * count // kills % count), 1)
+            with connected(file):
+                had += [sink.receive(timeout_s=60).data["serial"] for _ in range(50)]
+        with connected(file):
+            while len(had) < count:
+                had.append(sink.receive(timeout_s=60).data["serial"])
+            alerts = wait_for(lambda had: len({serial(body) for _, body in had}) == count)
+    assert sorted(had) == sorted(numbers), "each event once: its id is that of its message"
+    assert {serial(body) for _, body in alerts} == numbers
+
+
+def serial(body):
+    return json.loads(body)["data"]["serial"]
