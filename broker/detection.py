@@ -19,9 +19,11 @@ from matcher.checksum import checksum
 from matcher.formats.files import EventOutput
 from matcher.formats.inputs import bytes_of, name_of
 from matcher.model import EventBatch, EventType
+from rules.checking.checker import check
 from rules.engine import Detections, InPieces
 from rules.engine.conflict import Conflict
 from rules.errors import RuleErrors
+from rules.language import declared_in
 from rules.pattern import RuleSet
 from rules.syntax.parser import Reading, decode
 from rules.syntax.together import read_together, refuse
@@ -41,6 +43,26 @@ def read_rules(paths: Sequence[Path]) -> Reading:
             refused.append(error)
     refuse(refused)
     return read_together(files)
+
+
+def checked_over(reading: Reading, recorded: RecordedEvents) -> RuleSet:
+    """The rules, checked with the types of the events. From then on bad events of types that no
+    rule uses are nothing.
+
+    Raises RuleErrors; BadEvent where a rule needs a type of which the events tell no schema.
+    """
+    intake, declared = recorded.intake, declared_in(reading.file)
+    known = {name: type_ for name, type_ in intake.schemas.items() if name not in declared}
+    try:
+        checked = check(reading.file, known)
+    except RuleErrors as error:
+        messages = {one.message for one in error.problems}
+        for name, bad in intake.unlearnt.items():
+            if f"unknown event type {name}" in messages:
+                raise bad from None
+        raise
+    intake.used = {type_.name for rule in checked.rules for type_ in rule.used_types}
+    return checked
 
 
 def defined_types(rules: RuleSet) -> list[EventType]:

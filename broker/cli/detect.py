@@ -89,17 +89,17 @@ def command(
     from broker.cli.outcome import (
         one_of,
         report_duplicates,
+        report_twice,
         report_zones,
         say,
         time_given,
         writing,
     )
-    from broker.detection import detect, read_rules
+    from broker.detection import checked_over, detect, read_rules
     from broker.parallel import deployed
     from broker.recorded import RecordedEvents
     from matcher.formats.files import path_of_type
     from matcher.formats.inputs import verify_files
-    from rules.checking.checker import check
     from rules.language import declared_in
 
     _check_engine(engine, device, threads)
@@ -122,9 +122,8 @@ def command(
     )
     report_zones(recorded.intake.without_zone)
     _warn_of_disorder(recorded)
-    # The file's own declarations are known to it by their lines, which its errors then name.
-    schemas = recorded.intake.schemas
-    checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
+    report_twice(recorded.intake.twice, layout.times.zone)
+    checked = checked_over(reading, recorded)
     printed = _printed_types(checked, types)
     if output is not None and form == "table":
         verify_files([*rules, *files], [path_of_type(output, one, printed) for one in printed])

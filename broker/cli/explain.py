@@ -95,14 +95,12 @@ def command(
 def _recording(reading: Reading, recorded: RecordedEvents, rule: str, engine: str) -> Recording:
     """The events, and what the rules made of them."""
     from broker.cli.outcome import counted, report_duplicates
+    from broker.detection import checked_over
     from broker.recorded import CONFLICTS
-    from rules.checking.checker import check
     from rules.explaining.recording import Recording, rule_named
-    from rules.language import declared_in
 
+    checked = checked_over(reading, recorded)
     batches = [batch for step in recorded.steps() for batch in step.batches]
-    schemas, declared = recorded.intake.schemas, declared_in(reading.file)
-    checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
     rule_named(rule, checked.rules, reading.file.name)  # before the rules are run over everything
     recording = Recording(checked, batches, engine=engine, on_conflict=recorded.refuse)
     if recording.conflicts:

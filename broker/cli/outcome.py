@@ -10,7 +10,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -174,6 +174,16 @@ def report_zones(files: Iterable[str]) -> None:
         print(
             f"rexmq: {names[0]}{more}: times without a time zone are taken for UTC; say theirs, or "
             f"that it is so: --time-zone Europe/Rome, --time-zone UTC",
+            file=sys.stderr,
+        )
+
+
+def report_twice(files: Mapping[str, int], zone: str | None) -> None:
+    """Say on standard error how many local times may be one of two."""
+    for name, count in files.items():
+        print(
+            f"rexmq: {name}: {counted(count, 'time')} in an hour that clocks of {zone} show twice "
+            f"taken for its first one; times with offsets tell",
             file=sys.stderr,
         )
 

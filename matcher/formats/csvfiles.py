@@ -44,6 +44,8 @@ from matcher.times import rfc3339
 ROWS = 16_384
 """Rows of a piece; schemas are guessed from the first one."""
 COMMA = ","
+_DELIMITERS = (";", "\t", "|")
+_SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
 FIELD_MAX = 2**26
 """Characters of one field; beyond this a file is refused."""
 
@@ -156,7 +158,13 @@ def _pieces(
     """Rows in pieces, numbered from 1; empty lines are no rows."""
     csv.field_size_limit(FIELD_MAX)
     text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    heading = text.readline()
+    if said := _SEPARATOR.fullmatch(heading):  # as Excel writes it
+        heading, delimiter = text.readline(), said[1]
+    elif delimiter == COMMA:
+        delimiter = _delimiter_of(heading)
+    lines = itertools.chain([heading] if heading else [], text)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     row = 1
     try:
         names = next(reader, None)
@@ -170,6 +178,13 @@ def _pieces(
             row += len(rows)
     except csv.Error as error:
         raise BadEvent(f"not CSV: {error}", f"{place.file}:{reader.line_num}") from None
+
+
+def _delimiter_of(heading: str) -> str:
+    """The sign between columns: one of others that spreadsheets write, if no comma stands there."""
+    if COMMA in heading:
+        return COMMA
+    return max(_DELIMITERS, key=heading.count) if any(map(heading.count, _DELIMITERS)) else COMMA
 
 
 def _batches(
@@ -231,7 +246,7 @@ def _columns(piece: _Piece, layout: Layout, bad: BadRows) -> dict[str, pa.Array]
     if set(map(len, rows)) != {len(names)}:
         blank = [""] * len(names)
         bad.extend(
-            (np.array([row]), f"{len(texts)} fields, expected {len(names)}")
+            (np.array([row]), f"{len(texts)} fields, where the heading has {len(names)}")
             for row, texts in enumerate(rows)
             if len(texts) != len(names)
         )

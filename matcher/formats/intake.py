@@ -8,7 +8,7 @@ with its place, or, if the reader was told to skip them, counted by its reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.errors import BadEvent
@@ -68,7 +68,10 @@ class Intake:
 
     ``events``: good events; ``bad``: skipped ones by reason; ``surplus``: values of attributes
     beyond the schema that were dropped; ``without_zone``: files among whose times some bore no time
-    zone and were taken for UTC, for nothing was said (layout).
+    zone and were taken for UTC, for nothing was said (layout). ``twice``: by file, how many times
+    were in an hour that clocks show twice, and were taken for its first one. ``unlearnt``: why
+    types have no schema, by the first event of each. ``used``: the types of which bad events
+    matter, None for all.
     """
 
     def __init__(
@@ -81,6 +84,9 @@ class Intake:
         self.surplus = 0
         self.bad: Counter[str] = Counter()
         self.without_zone: dict[str, None] = {}
+        self.twice: Counter[str] = Counter()
+        self.unlearnt: dict[str, BadEvent] = {}
+        self.used: Collection[str] | None = None
         self.first_bad: list[BadEvent] = []
         """The first bad events that were skipped, ``FIRST_MAX`` of them."""
         self.traces = TraceContexts()
@@ -90,6 +96,7 @@ class Intake:
         """One that knows the same schemas, for a look at events that nobody counts."""
         aside = Intake(self._schemas, skip_bad=True)
         aside.without_zone = self.without_zone
+        aside.unlearnt = self.unlearnt
         return aside
 
     def refuse_as(self, other: Intake) -> None:
@@ -101,6 +108,8 @@ class Intake:
         """The times that were read, noting where UTC was assumed."""
         if read.lacks_zone:
             self.without_zone[place.file] = None
+        if read.twice:
+            self.twice[place.file] += read.twice
         return read.times
 
     @property
@@ -127,7 +136,11 @@ class Intake:
         return self.learn(inferred_type(name, data, others))
 
     def refuse(self, reason: str, place: str, type_name: str | None = None) -> None:
-        """Count a bad event, or raise it (BadEvent) when they are not to be skipped."""
+        """Count a bad event, or raise it (BadEvent) when they are not to be skipped. One of a type
+        that is not used is passed over.
+        """
+        if type_name is not None and self.used is not None and type_name not in self.used:
+            return
         if not self._skip_bad:
             hint = ""
             if reason.endswith(("found null", "found ''")):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -150,6 +151,23 @@ def data_of(envelope: Any, members: Members) -> dict[str, object]:
     if not isinstance(data, dict):
         raise BadEvent(f"data: expected an object, found {spoken(data)}")
     return members.attributes(data)
+
+
+def unquoted(event_type: EventType, data: dict[str, object]) -> dict[str, object]:
+    """The attributes, with numbers in quotes as numbers where the type has numbers."""
+    for attribute in event_type.declared:
+        text = data.get(attribute.name)
+        form = _QUOTED.get(attribute.kind)
+        if form is not None and isinstance(text, str) and form.fullmatch(text):
+            data[attribute.name] = int(text) if attribute.kind is Kind.INT else float(text)
+    return data
+
+
+_QUOTED = {
+    Kind.INT: re.compile(r"-?[0-9]{1,20}"),
+    Kind.FLOAT: re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?"),
+}
+"""Numbers as texts, by kind."""
 
 
 def _refused_in(data: Raw) -> str | None:

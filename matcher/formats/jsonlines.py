@@ -29,7 +29,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from matcher.errors import BadEvent
 from matcher.formats.intake import Chunk, Glance, Intake, Place
-from matcher.formats.jsondata import REFUSED, Members, data_of, rows_of
+from matcher.formats.jsondata import REFUSED, Members, data_of, rows_of, unquoted
 from matcher.formats.jsontimes import number_of, times_in
 from matcher.formats.layout import COLUMNS_SHOWN, ID, SEQUENCE, SOURCE, TIME, TYPE, Layout
 from matcher.formats.timeform import Read
@@ -239,6 +239,8 @@ class _Reader:
         return number_of(text.decode()) if number else msgspec.json.decode(text)
 
     def _hint(self, error: str) -> str:
+        if "truncated" in error:
+            return " (an event stands on one line; jq -c . puts it there)"
         lacks_type = f"field `{self._layout.type or TYPE}`" in error and "missing" in error
         return (
             " (--type says the type of all, --type-column which member does)" if lacks_type else ""
@@ -279,7 +281,11 @@ class _Reader:
                 data = self._guessed(envelope)
                 return self._intake.infer(name, data, self._others(envelopes, place)), place
             except BadEvent as error:
-                self._refuse(error.reason, int(lines[place]))
+                reason = f"{error.reason} (declare event {name}, without it)"
+                line = int(lines[place])
+                bad = BadEvent(reason, self._at(line))
+                self._intake.unlearnt.setdefault(name, bad)
+                self._refuse(reason, line, name)
         return EventType(name), len(envelopes)  # no good event yet: nothing is learnt
 
     def _guessed(self, envelope: Any) -> dict[str, object]:
@@ -317,7 +323,7 @@ class _Reader:
         rows, good = [], []
         for place, envelope in enumerate(envelopes):
             try:
-                data = data_of(envelope, self._members)
+                data = unquoted(event_type, data_of(envelope, self._members))
                 rows.append(values_of(event_type, data))
             except BadEvent as error:
                 hint = _FLAT_HINT if envelope.data is _NO_DATA else ""
@@ -377,7 +383,10 @@ class _Reader:
         """Hand over the chunk's bad events in the order of the file, not in that of the steps."""
         refused, self._refused = sorted(self._refused), []
         for line, reason, type_name in refused:
-            self._intake.refuse(reason, f"{self._place.file}:{self._row}{line}", type_name)
+            self._intake.refuse(reason, self._at(line), type_name)
+
+    def _at(self, line: int) -> str:
+        return f"{self._place.file}:{self._row}{line}"
 
 
 def _chunks(stream: BinaryIO, file: str) -> Iterator[Lines]:

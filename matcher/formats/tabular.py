@@ -233,9 +233,10 @@ def parts_of(
         values = {key: own[column] for key, column in roles.attributes.items()}
         others = frozenset(key for key, one in values.items() if _is_blank(one))
         found.append(Rows(name, own, values, numbers[chosen], _moved(bad, chosen), others))
-    typeless = numbers[mask_of(texts.is_null())]
-    if len(typeless):
-        found.append(Rows(NO_TYPE, {}, {}, typeless, [(np.arange(len(typeless)), "no type")]))
+    typeless = np.flatnonzero(mask_of(texts.is_null()))
+    if len(typeless):  # what else is wrong with such a row tells more
+        reasons = [*_moved(bad, typeless), (np.arange(len(typeless)), "no type")]
+        found.append(Rows(NO_TYPE, {}, {}, numbers[typeless], reasons))
     return found
 
 

@@ -63,10 +63,13 @@ _DECIMALS_MAX = 40
 
 
 class Read(NamedTuple):
-    """Times in microseconds; ``lacks_zone``: whether UTC was assumed for some."""
+    """Times in microseconds; ``lacks_zone``: whether UTC was assumed for some; ``twice``: how many
+    are in an hour that clocks show twice.
+    """
 
     times: Int64s
     lacks_zone: bool = False
+    twice: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +180,16 @@ class TimeForm:
 
         clocks = pa.array(times).view(pa.timestamp("us"))
         try:
-            first, last = (
-                pc.assume_timezone(clocks, self.zone, ambiguous="earliest", nonexistent=gap)
-                for gap in ("earliest", "latest")
+            first, last, second = (
+                pc.assume_timezone(clocks, self.zone, ambiguous=hour, nonexistent=gap)
+                for hour, gap in _CHOICES
             )
         except pa.ArrowInvalid:  # Python may know zones that Arrow does not
             return None
+        if not first.equals(last):
+            return None
         found: Int64s = first.cast(pa.int64()).to_numpy()
-        return Read(found) if first.equals(last) else None
+        return Read(found, twice=int(np.count_nonzero(found != second.cast(pa.int64()).to_numpy())))
 
     def at_clock(self, time: int, found: str) -> int:
         """The time at which a clock of the zone showed so many microseconds since its 1970."""
@@ -309,5 +314,7 @@ def _by_arrow(column: pa.Array, form: str) -> Int64s | None:
     return seconds * MICROSECONDS
 
 
+_CHOICES = (("earliest", "earliest"), ("earliest", "latest"), ("latest", "earliest"))
+"""Of a local time that comes twice, and of one that never does, which time it may be."""
 RFC_3339 = TimeForm()
 """The form where none is said."""

@@ -72,6 +72,9 @@ def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -
 def hint(found: Token, before: Sequence[Token], expected: Set[str], start: str) -> str | None:
     """A hint at what may have been meant, where a ``start`` (of the grammar) is read."""
     word = found.text.lower()
+    habit = _habit(found, before, expected)
+    if habit is not None:
+        return habit
     if found.type == "_OR":
         if len(before) > 1 and before[-2].type == "_AS":
             return "events with or between them have one name, behind the last"
@@ -98,6 +101,37 @@ def hint(found: Token, before: Sequence[Token], expected: Set[str], start: str) 
         near = None if word in words else did_you_mean(found.text, words)
         return near or _NEXT[start]
     return did_you_mean(found.text, words) if found.type == "NAME" else None
+
+
+def _habit(found: Token, before: Sequence[Token], expected: Set[str]) -> str | None:
+    """A hint for who writes another language, SQL say."""
+    word, last = found.text.lower(), before[-1].type if before else ""
+    if word == "between" and "COMPARISON" in expected:
+        return "write 1 <= value <= 5; between NAME and NAME is a window of time"
+    if found.type == "MINUS" and expected >= {"_AND", "_WHERE"}:
+        return "events look back from the last one: from B() as b and each A() within 5 min from b"
+    if expected == {"EQUAL"} and found.type in ("COMPARISON", "_DOT"):
+        return (
+            "where gives an attribute its value, name = ...; conditions stand in the parentheses "
+            "of an event, or behind and"
+        )
+    if last == "NAME" and expected == {"_LPAR"} and found.type in ("_WHERE", "_AND", "$END"):
+        return f"an event has parentheses: {before[-1].text}()"
+    is_name = found.type == "NAME" and "NAME" not in expected
+    return _HABITS.get(word) if is_name else None
+
+
+_HABITS: Mapping[str, str] = {
+    "like": 'write prefix, suffix, contains or matches: name prefix "a"',
+    "group": "a parameter makes groups: key = $k in each event",
+    "partition": "a parameter makes groups: key = $k in each event",
+    "having": "a condition on an aggregate is a clause: and Count(...) > 5",
+    "order": "composite events come in the order of time; first and last choose by it",
+    "limit": "first, last and 3-last choose events",
+    "select": "a rule is: define TYPE(name) from EVENT(conditions) where name = value",
+    "join": "events are joined by clauses: and each B(key = $k) within 5 min from a",
+}
+"""Words of SQL, and what stands for them here."""
 
 
 def _words(expected: Collection[str]) -> list[str]:

@@ -241,8 +241,8 @@ def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> N
 
 
 CSV_BAD = [
-    ("1,a,1,1.5,true,9", "6 fields, expected 5"),
-    ("1,a", "2 fields, expected 5"),
+    ("1,a,1,1.5,true,9", "6 fields, where the heading has 5"),
+    ("1,a", "2 fields, where the heading has 5"),
     ("1,a,1.5,1.5,true", "attribute n: expected int, found '1.5'"),
     ("1,a,0x10,1.5,true", "attribute n: expected int"),
     ("1,a,9223372036854775808,1.5,true", "attribute n: expected int"),

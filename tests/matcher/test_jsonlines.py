@@ -40,7 +40,7 @@ BAD = [
     ('{"type": "Temp", "time": 1}', "attribute area is missing"),
     ('{"type": "Temp", "time": 1, "data": null}', "expected an object, found null"),
     ('{"type": "Temp", "time": 1, "data": {"area": "a", "value": null}}', "float, found null"),
-    ('{"type": "Temp", "time": 1, "data": {"area": "a", "value": "1"}}', "float, found string"),
+    ('{"type": "Temp", "time": 1, "data": {"area": "a", "value": "one"}}', "float, found string"),
     ('{"type": "Temp", "time": 1, "data": {"area": "a", "value": true}}', "float, found bool"),
     ('{"type": "Temp", "time": 1, "data": {"area": "a", "value": 1e400}}', "out of range"),
     ('{"type": "Temp", "time": 1, "data": {"area": 1, "value": 1}}', "string, found int"),
