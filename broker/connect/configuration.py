@@ -21,6 +21,7 @@ from broker.client.address import Address, address_of
 from broker.connect.dead_letters import DeadLetters
 from broker.connect.pumps import SinkPump, SourcePump
 from broker.connect.reading import Reading
+from broker.connect.systems import Taker
 from broker.connect.templates import Template
 from broker.connect.writing import Writing
 from broker.documents import document_of
@@ -74,9 +75,10 @@ class SinkTable(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: _Name
     filters: Annotated[tuple[str, ...], Meta(min_length=1)]
-    topic: _Name
+    topic: str
     dead_letter: _Name
-    mqtt: dict[str, Any]
+    mqtt: dict[str, Any] | None = None
+    webhook: dict[str, Any] | None = None
     body: str = "cloudevents"
     durable: bool = True
     window: _Count = 100
@@ -167,17 +169,30 @@ def _source(table: SourceTable, folder: Path) -> SourcePump:
 
 
 def _sink(table: SinkTable, folder: Path) -> SinkPump:
-    mqtt = _system("mqtt", "paho")
     with _key("body"):
         body = None if table.body == "cloudevents" else Template(table.body)
     with _key("topic"):
         writing = Writing(Template(table.topic), body)
-    settings = _converted(table.mqtt, mqtt.Settings, "mqtt")
-    with _key("mqtt"):
-        taker = mqtt.MqttSink(table.name, settings, folder, table.window)
+    taker = _taker(table, folder)
     letters = DeadLetters(folder / table.dead_letter, table.name)
     own = table.filters, table.window, table.durable
     return SinkPump(table.name, taker, writing, letters, *own)
+
+
+def _taker(table: SinkTable, folder: Path) -> Taker:
+    """The one system that a sink names."""
+    if (table.mqtt is None) == (table.webhook is None):
+        raise ConfigurationError("expected one of mqtt and webhook")
+    kind, package, said = "mqtt", "paho", table.mqtt
+    if said is None:
+        kind, package, said = "webhook", "http", table.webhook
+    module = _system(kind, package)
+    settings = _converted(said, module.Settings, kind)
+    with _key(kind):
+        taker: Taker = getattr(module, f"{kind.title()}Sink")(
+            table.name, settings, folder, table.window
+        )
+    return taker
 
 
 def _system(name: str, package: str) -> Any:

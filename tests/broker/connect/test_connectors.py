@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.connect import mqtt, webhook
 from broker.connect.configuration import SinkTable, SourceTable, connectors_of
 from broker.connect.dead_letters import DeadLetters
 from broker.connect.reading import Reading
@@ -25,6 +26,12 @@ topic = "sensors/{area}"
 events = ["Temp(area: string, value: float)"]
 dead_letter = "plant.dead"
 mqtt = {}
+"""
+SINK = """[[sink]]
+name = "alerts"
+filters = ["Fire()"]
+topic = ""
+dead_letter = "alerts.dead"
 """
 
 
@@ -121,6 +128,8 @@ def test_a_dead_letter_is_a_line_with_its_reason(tmp_path):
         (SOURCE.replace("{area}", "{"), "[[source]] 1: topic: expected attributes in braces"),
         (SOURCE.replace("{}", "{ qos = 3 }"), "[[source]] 1: mqtt: qos: "),
         (SOURCE.replace("{}", '{ url = "x" }'), "[[source]] 1: mqtt: url: expected mqtt://HOST"),
+        (SINK, "[[sink]] 1: expected one of mqtt and webhook"),
+        (SINK + 'webhook.url = "x"', "[[sink]] 1: webhook: url: expected http://HOST"),
         (SOURCE + SOURCE, "name: 'plant' is given twice"),
     ],
 )
@@ -141,8 +150,6 @@ def test_the_page_has_a_file_that_is_right_and_every_key(tmp_path):
         ["plant"],
         ["alerts"],
     )
-    from broker.connect.mqtt import Settings
-
-    for table in (SourceTable, SinkTable, Settings):
+    for table in (SourceTable, SinkTable, mqtt.Settings, webhook.Settings):
         for key in table.__struct_fields__:
             assert f"`{key}`" in PAGE, key

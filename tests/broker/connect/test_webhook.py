@@ -1,0 +1,102 @@
+"""Webhooks: events are posted until they are confirmed, or refused."""
+
+import asyncio
+import hashlib
+import hmac
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from broker.connect import webhook
+from broker.connect.systems import Outgoing
+from matcher.errors import BadEvent
+
+MESSAGE = Outgoing("alerts/a 1", b'{"id":"1"}', "s#1")
+
+
+@contextmanager
+def receiving(port=0):
+    """A receiver that gives the statuses that it is told to, then 204; and what it was posted."""
+    statuses, posts = [], []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            posts.append((self.path, dict(self.headers), body))
+            self.send_response(statuses.pop(0) if statuses else 204)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", statuses, posts
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def receiver():
+    with receiving() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr(webhook, "PAUSE_MIN_S", 0.01)
+
+
+def sent(folder, url, **settings):
+    sink = webhook.WebhookSink("w", webhook.Settings(url, **settings), folder, 1)
+    asyncio.run(sink.send(MESSAGE))
+
+
+def test_a_body_is_posted_with_its_id_and_a_signature(tmp_path, receiver):
+    url, _, posts = receiver
+    (tmp_path / "secret").write_text("a-secret\n")
+    sent(tmp_path, url, secret_file="secret")
+    ((path, headers, body),) = posts
+    assert (path, body, headers["Webhook-Id"]) == ("/hook/alerts/a%201", MESSAGE.body, "s#1")
+    assert headers["Content-Type"] == "application/cloudevents+json"
+    digest = hmac.new(b"a-secret", body, hashlib.sha256).hexdigest()
+    assert headers["Webhook-Signature"] == f"sha256={digest}"
+
+
+def test_what_fails_is_posted_again(tmp_path, receiver):
+    url, statuses, posts = receiver
+    statuses += [500, 429, 408, 503]
+    sent(tmp_path, url, tries=3)
+    assert len(posts) == 5
+
+
+@pytest.mark.parametrize(("given", "count"), [([400], 1), ([307], 1), ([500] * 9, 3)])
+def test_what_is_refused_is_not_posted_for_ever(tmp_path, receiver, given, count):
+    url, statuses, posts = receiver
+    statuses += given
+    with pytest.raises(BadEvent, match=f"{url}.*{given[0]}"):
+        sent(tmp_path, url, tries=3)
+    assert len(posts) == count
+
+
+def test_a_receiver_that_is_away_is_waited_for(tmp_path, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    sink = webhook.WebhookSink("w", webhook.Settings(f"http://127.0.0.1:{port}"), tmp_path, 1)
+
+    async def send():
+        sending = asyncio.create_task(sink.send(MESSAGE))
+        while "webhook not confirmed" not in caplog.text:
+            await asyncio.sleep(0.01)
+        with receiving(port) as (_, _, posts):
+            await sending
+        return posts
+
+    with caplog.at_level("WARNING"):
+        assert len(asyncio.run(send())) == 1
