@@ -1,8 +1,9 @@
 """Connectors to MQTT, with a real server: nothing is lost, whoever is killed."""
 
 import json
+import socket
 import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from forked import started
@@ -121,6 +122,27 @@ def test_nothing_is_lost_when_the_connector_is_killed(tmp_path, server):
             alerts = wait_for(lambda had: len({serial(body) for _, body in had}) == count)
     assert sorted(had) == sorted(numbers), "each event once: its id is that of its message"
     assert {serial(body) for _, body in alerts} == numbers
+
+
+def test_nothing_is_lost_when_the_broker_is_killed(tmp_path, server):
+    count, kills = 300, 2
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        endpoint = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    file = written(tmp_path, endpoint=endpoint, port=server, version="5", body="cloudevents")
+    store = "--data", str(tmp_path / "b1")
+
+    with client(server, "alerts/#") as (publisher, wait_for), ExitStack() as stack:
+        process, _ = stack.enter_context(broker(*store, listen=endpoint))
+        stack.enter_context(connected(file))
+        publisher.publish("sensors/a1/temp", reading(0), 1, retain=True)
+        wait_for(lambda had: len(had) == 1)
+        for part in range(kills):
+            for n in range(1 + part * count // kills, (part + 1) * count // kills + 1):
+                publisher.publish("sensors/a1/temp", reading(n), 1)
+            process.kill()
+            process.wait()
+            process, _ = stack.enter_context(broker(*store, listen=endpoint))
+        wait_for(lambda had: len({serial(body) for _, body in had}) == count + 1)
 
 
 def serial(body):
