@@ -8,7 +8,7 @@ addresses of all brokers. One fault follows another, of these kinds:
 
     kill root, kill inner, kill leaf   SIGKILL for the broker that is that now; started again
     kill several, kill all             SIGKILL for some, or all, at once; started again
-    stay away                          SIGKILL for the root or another without clients, for long
+    stay away                          SIGKILL for a broker that others can do without, for long
     restart                            drained, and started again: its clients go on elsewhere
     stop                               SIGSTOP for longer than heartbeats may be missed, SIGCONT
     kill subscriber                    another goes on under its name
@@ -22,8 +22,8 @@ At the end the events of the subscription, each by its number, are compared with
 detect`` over what the sources published: lost, twice, wrong. What has come before and is marked as
 such is counted apart. An event belongs to the fault before its time. A broker whose store is set
 back has forgotten what was acknowledged since the copy was made: what differs and reaches into that
-time is counted apart, too, as beside a backup. The broker of the sink is not set back: it would
-give what it has given once more.
+time is counted apart, too, as beside a backup. The broker that has the subscription is not set
+back: it would give what it has given once more.
 
 Detection goes on when an event comes whose terminator was published after the fault was over: when
 the last broker listened again, the link carried, the disk had room; with ``stay away`` since the
@@ -65,7 +65,7 @@ SET_S = (20.0, 240.0)
 """Seconds by which a clock is set."""
 OTHERS = tuple(name for name in LINKS if name != SINK)
 SPARES = ("b2", "b4")
-"""Brokers that others can do without: neither source nor sink is there."""
+"""Brokers that others can do without: no client is there unless others were drained."""
 QUIET_S, SURPLUS_S = 15.0, 2.0
 """Seconds in which nothing comes: then what is missing is lost; then nothing comes twice."""
 GIVEN_UP_S = 90.0
@@ -176,7 +176,7 @@ class Campaign:
             "full disk": lambda: self._fill_disk(*self._some(1)),
             "garbled store": lambda: self._garble(*self._some(1)),
             "truncated store": lambda: self._truncate(*self._some(1)),
-            "store set back": lambda: self._set_back(self._random.choice(OTHERS)),
+            "store set back": lambda: self._set_back(self._random.choice(self._others(OTHERS))),
             "clock ahead": lambda: self._set_clock(*self._some(1), 1),
             "clock behind": lambda: self._set_clock(*self._some(1), -1),
         }
@@ -255,6 +255,11 @@ class Campaign:
     def _some(self, count: int) -> list[str]:
         return sorted(self._random.sample(self._network.names, count))
 
+    def _others(self, names: Sequence[str]) -> list[str]:
+        """Those of some brokers that the subscription is not at: it moves when one is drained."""
+        home = self._network.home_of(NAME)
+        return [name for name in names if name != home]
+
     def _between(self, bounds: Range) -> float:
         return self._random.uniform(*bounds)
 
@@ -270,7 +275,7 @@ class Campaign:
         return self._kill([self._random.choice(fitting or self._network.names)])
 
     def _stay_away(self) -> str:
-        spare = self._random.choice(SPARES)
+        spare = self._random.choice(self._others(SPARES))
         self._network.kill([spare])
         self._waited_s = self._until_more()
         seconds = self._between(self._pace.away)

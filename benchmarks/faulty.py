@@ -110,6 +110,11 @@ class FaultyNetwork:
         [tree, *_] = [one for one in network["trees"] if one["root"] == network["root"]] or [{}]
         return "inner" if tree.get("children") else "leaf"
 
+    def home_of(self, durable: str) -> str:
+        """The broker that has a durable sink; "" if none says so."""
+        with RuleManager(self._endpoints[SINK], connect_timeout_s=AGREED_S) as manager:
+            return {one["name"]: one["home"] for one in manager.durables()}.get(durable, "")
+
     # --- processes ---
 
     def start(self, names: Iterable[str]) -> None:
