@@ -65,18 +65,23 @@ def run(quick: bool = False) -> Iterator[Row]:
     single = 0.0 if quick else _relayed(200_000, ECHO_SIZE)
     batched = BATCH_SIZE * _relayed(2_000 if quick else 10_000, BATCH_SIZE * 28)
     for strategy in STRATEGIES[-1:] if quick else STRATEGIES:
-        measures: dict[str, Callable[[], Iterable[Row]]] = {
-            f"batches of {BATCH_SIZE}": partial(_batches, strategy, seconds, batched),
-            f"{PACE:.0f}/s a source": partial(_calm, strategy, seconds),
+        yield from _rows(strategy, seconds, single, batched)
+
+
+def _rows(strategy: str, seconds: float, single: float, batched: float) -> Iterator[Row]:
+    """``single``: what relays carry one by one; 0 where that is not measured."""
+    measures: dict[str, Callable[[], Iterable[Row]]] = {
+        f"batches of {BATCH_SIZE}": partial(_batches, strategy, seconds, batched),
+        f"{PACE:.0f}/s a source": partial(_calm, strategy, seconds),
+    }
+    if single:
+        measures |= {
+            "one by one": partial(_singles, strategy, seconds, single),
+            "bytes on links": partial(_traffic, strategy, seconds),
+            "a kill": partial(_killed, strategy),
         }
-        if not quick:
-            measures |= {
-                "one by one": partial(_singles, strategy, seconds, single),
-                "bytes on links": partial(_traffic, strategy, seconds),
-                "a kill": partial(_killed, strategy),
-            }
-        for what, measure in measures.items():
-            yield from attempted(f"{strategy}: {what}", measure)
+    for what, measure in measures.items():
+        yield from attempted(f"{strategy}: {what}", measure)
 
 
 def _singles(strategy: str, seconds: float, relayed: float) -> Iterator[Row]:

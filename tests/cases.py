@@ -16,6 +16,7 @@ from timeline import batches
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType, Kind, Value
 from rules.engine.engine import Detector
+from rules.engine.published.engine import AipPublished
 from simulator.fuzzing.nulls import asking_for_nulls, with_nulls
 from simulator.fuzzing.shrinking import reduced, smaller_rules, without_some
 
@@ -395,5 +396,8 @@ def of_sequences(case: Case) -> Case:
 
 def is_sequence(text: RuleText, case: Case) -> bool:
     """Whether AIP as published takes a rule."""
-    rule = rules.load(str(text), known=case.schemas).rules[0]
-    return rule.together is None and not rule.alternatives
+    try:
+        AipPublished().refuse(rules.load(str(text), known=case.schemas))
+    except rules.RuleErrors:
+        return False
+    return True

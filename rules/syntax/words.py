@@ -13,7 +13,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matcher.spelling import PLAIN
@@ -31,6 +31,8 @@ class Token(NamedTuple):
     span: Span
 
 
+TIMER, TIMER_WORDS_MAX = "Timer", 40
+_PADDED = re.compile("0[0-9]")
 NAME_MAX = 200
 """Characters in a name. What is made of it, ``rexmq/rule/NAME#2`` say, must fit where links between
 brokers have 255."""
@@ -126,13 +128,24 @@ def scanning(text: str) -> Stepwise[tuple[list[Token], list[Problem]]]:
             found = len(problems)
             type_, value = _READERS[_group(word)](word, span, problems)
             known = type_, word, value
-            if found == len(problems):
+            is_padded = type_ == "NUMBER" and _PADDED.match(word) is not None
+            if is_padded and not _is_of_timer(tokens):
+                hint = f"a date: {_INSTANTS}"
+                problems.append(Problem("a number with a leading zero", span, hint))
+            if found == len(problems) and not is_padded:
                 read[word] = known
         tokens.append(new(Token, (*known, span)))
         start = end
         if len(tokens) % STEP_WORDS == 0:
             yield
     return tokens, problems
+
+
+def _is_of_timer(tokens: Sequence[Token]) -> bool:
+    """Whether what follows stands in the parentheses of a Timer: clocks show M = 00."""
+    behind = [token.text for token in tokens[-TIMER_WORDS_MAX:]]
+    opens = max((place for place, text in enumerate(behind) if text == "("), default=0)
+    return opens > 0 and behind[opens - 1] == TIMER and ")" not in behind[opens:]
 
 
 def _group(word: str) -> str:
@@ -183,9 +196,6 @@ def _symbol(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
 
 
 def _number(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
-    if re.match("0[0-9]", word):
-        problems.append(Problem("a number with a leading zero", span, f"a date: {_INSTANTS}"))
-        return "NUMBER", 1
     if word.isdecimal():
         digits = word.lstrip("0")
         # One more than the greatest is the least one's magnitude: the checker, which knows the

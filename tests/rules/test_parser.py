@@ -446,3 +446,23 @@ def test_aggregates_of_runs_are_negated_as_values(negated: str) -> None:
 def test_bounds_that_are_no_bounds_are_explained() -> None:
     with pytest.raises(rules.RuleErrors, match=r"an iteration has bounds: 2..2, or 2.. without"):
         parse("define A() from B() and last 2 C() within 2 s from B")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_taken"),
+    [
+        ("from Timer(H = 09, M = 00, D = Friday)", True),
+        ("from Timer(M = 00) as t and last T(v = 1) within 1 s from t", True),
+        ("from Timer(M = 00) as t and last T(v = 00) within 1 s from t", False),
+        ("from T(v = 01) as t", False),
+        ("from T(v = 1) as t and last T((v > 2 and v < 08)) within 1 s from t", False),
+    ],
+)
+def test_numbers_have_a_leading_zero_in_a_timer_alone(text: str, is_taken: bool) -> None:
+    try:
+        rules.load(f"event T(v: int) define X() {text}")
+    except rules.RuleErrors as errors:
+        assert "leading zero" in str(errors)
+        assert not is_taken
+    else:
+        assert is_taken

@@ -150,6 +150,7 @@ def test_what_does_not_read_the_candidate_is_an_operand(
         ("and last B(s < A.s) within 1 s from A", "it orders or searches strings"),
         ("and last B(s != A.s) within 1 s from A", None),
         ("and last B(lower(s) = A.s) within 1 s from A", "it computes with strings"),
+        ("and last B(abs(v - A.x) > 1) within 1 s from A", "it has a function of numbers"),
         ("and last B() within 1 s from A consuming B", "it consumes events"),
         ("and 3 < StdDev(B().v within 1 s from A)", "StdDev of floats is rounded exactly"),
         ('and "n" < Max(B().s within 1 s from A)', "it orders strings"),
