@@ -136,8 +136,8 @@ soak: $(VENV)/.ready
 kill: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.kill --campaign $(STRATEGY)
 
-# Benchmarks at their smallest size: that they run, not their figures. That of Spark needs its extra;
-# `.ci/run` runs it behind the tests of Spark.
+# Benchmarks at their smallest size: that they run, not their figures. That of Spark is left out: it
+# needs its extra, and takes as long as the tests of Spark.
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
 		matching changes operators subscriptions ways choice brokers floods store fanout \
