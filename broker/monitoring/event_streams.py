@@ -9,14 +9,15 @@ reader that comes back says the last id that it has had (``Last-Event-ID``), whi
 up to there. What follows comes again, marked. A stream that brings ``UNCONFIRMED_MAX`` events ends,
 so that its reader comes back.
 
-Law 3: a name has one stream at this page. A new one ends the old one, whose reader has gone mostly.
+Law 3: a name has one stream at this page. A new one ends the old one: its reader has mostly gone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from broker.client.address import Address
 from broker.client.sink import WhenFullName
@@ -54,11 +55,11 @@ class EventStreams:
 
     async def open(self, address: Address, user: str, wish: Wish, seconds: float) -> EventStream:
         """A stream that lasts for so long. Raises BrokerError."""
-        is_over = asyncio.Event()
+        is_over, key = asyncio.Event(), (user, wish.name)
         if wish.name:
-            if (before := self._named.get((user, wish.name))) is not None:
+            if (before := self._named.get(key)) is not None:
                 before.set()
-            self._named[user, wish.name] = is_over
+            self._named[key] = is_over
         subscriber = AsyncSubscriber(
             address,
             *wish.filters,
@@ -71,17 +72,32 @@ class EventStreams:
             timeout_s=CONNECT_S,
             connect_timeout_s=CONNECT_S,
         )
-        return EventStream(await subscriber.open(), wish, is_over, seconds)
+        forget = partial(self._forget, key, is_over)
+        try:
+            return EventStream(await subscriber.open(), wish, is_over, seconds, forget)
+        except BaseException:
+            forget()
+            raise
+
+    def _forget(self, key: tuple[str, str], is_over: asyncio.Event) -> None:
+        """A stream is closed: nothing has to end it, unless another one has its name by now."""
+        if self._named.get(key) is is_over:
+            del self._named[key]
 
 
 class EventStream:
     """One stream, which is read once and then closed."""
 
     def __init__(
-        self, subscriber: AsyncSubscriber, wish: Wish, is_over: asyncio.Event, seconds: float
+        self,
+        subscriber: AsyncSubscriber,
+        wish: Wish,
+        is_over: asyncio.Event,
+        seconds: float,
+        forget: Callable[[], None],
     ) -> None:
         self._subscriber, self._wish, self._is_over = subscriber, wish, is_over
-        self._seconds = seconds
+        self._seconds, self._forget = seconds, forget
         self._told = 0, 0
         self._brought = 0
 
@@ -109,6 +125,7 @@ class EventStream:
 
     async def close(self) -> None:
         """Ask for nothing more."""
+        self._forget()
         await self._subscriber.close()
 
     def _events(self, delivery: Delivery) -> Iterator[bytes]:

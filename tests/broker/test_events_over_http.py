@@ -14,9 +14,10 @@ from secured import broker, make_keys, secured
 from broker import Publisher, RuleManager, Subscriber
 from broker.client.address import address_of
 from broker.cloudevents import events_of
-from broker.errors import PublishBlocked
+from broker.errors import BrokerError, PublishBlocked
 from broker.monitoring import posts
 from broker.monitoring.entry import digest
+from broker.monitoring.event_streams import EventStreams, Wish
 from broker.monitoring.events import EventRequests
 
 EVENT = {"specversion": "1.0", "type": "Temp", "source": "fridge/1", "id": "1"}
@@ -302,3 +303,21 @@ def waited(ask):
         except OSError:
             asyncio.run(asyncio.sleep(0.1))
     return ask()
+
+
+def test_a_page_remembers_no_name_whose_stream_is_closed(tmp_path):
+    async def open_and_close(endpoint: str, name: str, kept: EventStreams) -> None:
+        wish = Wish(("A()",), name)
+        first = await kept.open(address_of(endpoint), "", wish, 60.0)
+        second = await kept.open(address_of(endpoint), "", wish, 60.0)
+        await first.close()
+        assert len(kept._named) == 1, "the second stream has the name"
+        await second.close()
+
+    kept = EventStreams()
+    with broker("--data", str(tmp_path)) as (_, endpoint):
+        asyncio.run(open_and_close(endpoint, "alerts", kept))
+        assert not kept._named
+    with pytest.raises(BrokerError):
+        asyncio.run(open_and_close(endpoint, "alerts", kept))
+    assert not kept._named
