@@ -207,10 +207,15 @@ class TextFunction:
     @property
     def kind(self) -> Kind:
         """The kind of what it gives."""
-        return Kind.BOOL if self.pattern is not None else _OF_TEXT[self.name]
+        return Kind.BOOL if self.pattern is not None else TEXT_FUNCTIONS[self.name]
 
 
-_OF_TEXT = {"lower": Kind.STRING, "length": Kind.INT, "number": Kind.FLOAT}
+TEXT_FUNCTIONS: Mapping[str, Kind] = {
+    "lower": Kind.STRING,
+    "length": Kind.INT,
+    "number": Kind.FLOAT,
+}
+"""The kinds of what functions of texts give, by the names of these."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Homes of the durable sinks of other brokers, as these tell them, and as the store has them.
 
-Law: a broker that was started again goes by what it knew of another until it hears of that one, or
-would have forgotten it. b3 has billing, and all brokers are started again after a failure of the
-power: b1, which is there first, refuses a client that asks for billing, and names b3.
+Law: a broker that is started again remembers the durable sinks of another broker until it hears of
+that one, or would have forgotten it. b3 has billing, and all brokers start again after a failure of
+the power. b1 is there first: it refuses a client that asks for billing, and names b3.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ class Accounts:
             since, owner = since - 1 if owner else at, user
         if before.is_over or before.home != home or before.owner != owner:
             number = max(before.number + 1, at)
-            before = replace(before, number=number, home=home, is_over=False, types=())
-            before = replace(before, owner=owner, since=since)
+            stay = replace(before, number=number, home=home, is_over=False)
+            before = replace(stay, types=(), owner=owner, since=since)
         self._note(replace(before, types=tuple(sorted({*before.types, *types}))))
 
     def end(self, name: str, home: str, number: int) -> None:
@@ -174,7 +174,8 @@ def _joined(one: Stay, other: Stay) -> Stay:
     if one.owner and other.owner and one.owner != other.owner:
         return min(one, other, key=lambda stay: (stay.since, stay.owner))
     last, taken = max(one.last, other.last), max(one.taken, other.taken)
-    later, types = max(one, other), max(one, other).types
+    later = max(one, other)
+    types = later.types
     if (one.number, one.home) == (other.number, other.home):
         types = tuple(sorted({*one.types, *other.types}))
     since, owner = min(

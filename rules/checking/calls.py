@@ -8,7 +8,16 @@ from matcher.model import Kind
 from rules.checking.scope import Report
 from rules.pattern import UTC
 from rules.syntax import ast
-from rules.terms import Called, Convert, Expression, Literal, NumberFunction, OfText, TextFunction
+from rules.terms import (
+    TEXT_FUNCTIONS,
+    Called,
+    Convert,
+    Expression,
+    Literal,
+    NumberFunction,
+    OfText,
+    TextFunction,
+)
 from rules.zones import is_zone
 
 _FLOATS = (NumberFunction.SQRT,)
@@ -23,14 +32,13 @@ NAMES: Mapping[Kind, str] = {
 }
 OPERANDS_MAX = 16
 """Operands of ``least`` and ``greatest``."""
-_TEXTS = ("lower", "length", "number")
 
 
 def called(
     node: ast.Called, operands: Sequence[Expression | None], report: Report
 ) -> Expression | None:
     """The checked call; None when it is wrong, which is reported."""
-    if node.function in _TEXTS:
+    if node.function in TEXT_FUNCTIONS:
         return _of_text(node, operands, report)
     function = _NUMERIC[node.function]
     if function.is_of_time:

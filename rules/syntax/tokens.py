@@ -27,7 +27,7 @@ from matcher.model import Kind
 from rules.errors import Problem, Span, did_you_mean
 from rules.stepwise import STEP_WORDS, Stepwise, finished
 from rules.syntax.words import Token, scanning
-from rules.terms import NumberFunction
+from rules.terms import TEXT_FUNCTIONS, NumberFunction
 
 NESTING_MAX = 100
 """Levels of parentheses, and of operators within operators, that a statement may have."""
@@ -68,7 +68,7 @@ _MEANT_UNITS: Mapping[str, str] = {
 """Names of units elsewhere, and what they are here."""
 _ALL_UNITS = "units are us, ms, s, min, h and day"
 FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev", "first"})
-CALLS = frozenset({"lower", "length", "number", *(one.value for one in NumberFunction)})
+CALLS = frozenset({*TEXT_FUNCTIONS, *(one.value for one in NumberFunction)})
 """Functions of texts and numbers, which range over no events."""
 _TEXTUAL = frozenset({"prefix", "suffix", "contains"})
 _TESTS: Mapping[str, str] = {"in": "IN", "matches": "MATCHES"}

@@ -32,6 +32,7 @@ class Token(NamedTuple):
 
 
 TIMER, TIMER_WORDS_MAX = "Timer", 40
+"""The type of ticks, and how many words of its parentheses are looked at."""
 _PADDED = re.compile("0[0-9]")
 NAME_MAX = 200
 """Characters in a name. What is made of it, ``rexmq/rule/NAME#2`` say, must fit where links between
