@@ -602,6 +602,7 @@ def test_who_was_refused_for_good_says_what_the_broker_may_not_have(endpoint, te
             None,
             numbered=False,
         )
+        publisher._source.session.effects.clear()  # it never leaves, so no answer comes
         publisher._source.connection.fail(RefusedError("refused", "protocol"))
     with pytest.raises(PublishBlocked, match="1 events are not acknowledged: refused"):
         publisher.close()
