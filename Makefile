@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test oldest test-spark wheel check lint bench gpu campaign combinations \
+.PHONY: demo test studies oldest test-spark wheel check lint bench gpu campaign combinations \
 	bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
@@ -34,12 +34,18 @@ demo: $(VENV)/.runs
 
 # Kernels that have changed are compiled first. Four workers share two cores: a third of what tests
 # take is waiting, for processes, links and moments. The tests of Spark have a target of their own,
-# whatever is installed. Files go to the workers in the order of tests/conftest.py, the longest
+# whatever is installed; so have those of studies, but for a sample. Files go to the workers in the order of tests/conftest.py, the longest
 # first. Of what is alike a sample is tried: `make combinations` tries the rest, `make campaign` and
 # `make fuzz` more at random.
+STUDIES_SAMPLE := studies/tests/operators/test_operators.py \
+	studies/tests/reproduction/test_verdicts.py studies/tests/test_reproduction_pages.py
 test: $(VENV)/.ready
 	$(COMPILE_KERNELS)
-	$(BIN)/python -m pytest -n 4 --dist worksteal --ignore tests/spark
+	$(BIN)/python -m pytest -n 4 --dist worksteal --ignore tests/spark tests $(STUDIES_SAMPLE)
+
+# What runs the papers again: its own tests, all of them.
+studies: $(VENV)/.ready
+	$(BIN)/python -m pytest -n 4 --dist worksteal studies/tests
 
 # The oldest numba that pyproject.toml admits; `make test` has the newest (constraints.txt).
 OLDEST := numba==0.63.0
@@ -149,7 +155,7 @@ bench: $(VENV)/.ready
 # What a machine with a GPU can tell: the tests on the device, and figures, in eight minutes at most.
 # PARTS=tests,matching make gpu runs some of it. It needs the extra gpu.
 gpu: $(VENV)/.ready
-	$(BIN)/python -m benchmarks.gpu --output build/gpu $(if $(PARTS),--parts $(PARTS))
+	$(BIN)/python -m studies.bench_gpu --output build/gpu $(if $(PARTS),--parts $(PARTS))
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -35,7 +35,7 @@ from matcher.model import TIME_MAX, EventBatch, EventIds, EventType
 from rules import load
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
-from rules.engine.rows import row_of
+from rules.engine.intake.rows import row_of
 from rules.pattern import RuleSet
 
 T_REX = "T-Rex (C++)"

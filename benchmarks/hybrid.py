@@ -34,11 +34,11 @@ from broker.parallel import AtOnce, engine_of, workers
 from matcher.model import TIME_MAX, EventBatch
 from rules import load
 from rules.engine import Detector
-from rules.engine.hybrid.atomics import lock, unlock
-from rules.engine.hybrid.compiled import kernel
-from rules.engine.hybrid.engine import HybridEngine
-from rules.engine.hybrid.pipeline import Crew
-from rules.engine.part import types_of
+from rules.engine.chains.hybrid.atomics import lock, unlock
+from rules.engine.chains.hybrid.compiled import kernel
+from rules.engine.chains.hybrid.engine import HybridEngine
+from rules.engine.chains.hybrid.pipeline import Crew
+from rules.engine.threads.part import types_of
 from rules.pattern import RuleSet
 
 THREADS, REPEATS, RUNS_PER_THREAD = 2, 3, 8

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make
-from rules.engine.costs import Costs, Estimate, Rates, estimate
+from rules.engine.choice.costs import Costs, Estimate, Rates, estimate
 from rules.pattern import RuleSet
 from rules.planning.planner import compile_rule
 from rules.planning.sequences import automaton_of

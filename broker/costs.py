@@ -16,7 +16,7 @@ from broker.documents import document_of
 from broker.errors import ConfigurationError
 from broker.variables import COSTS_VARIABLE
 from matcher.formats.outputs import write_text
-from rules.engine.costs import Costs
+from rules.engine.choice.costs import Costs
 
 TABLE = "nanoseconds"
 _NAMES = tuple(field.name for field in dataclasses.fields(Costs))

@@ -11,8 +11,9 @@ of five minutes that fire may need, and leaves five minutes after its last sourc
 once.
 
 Law 3: a durable subscription goes to another broker of the network that has a store, with what
-waits for it (routing.durability.giver); its clients follow. Where no other broker takes any this
-one stays until they are removed: what is found for billing after b2 has gone would be lost to it.
+waits for it (routing.network.brokers.giver); its clients follow. Where no other broker takes any
+this one stays until they are removed: what is found for billing after b2 has gone would be lost to
+it.
 
 Law 4: a network that falls into parts without it is warned of, not kept.
 """

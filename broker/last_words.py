@@ -1,7 +1,7 @@
 """Last words of a broker or a command: which rule it was evaluating when a signal ended it.
 
 ``faulthandler`` tells where each thread was, and the handler beneath it names the rules
-(:mod:`rules.engine.last_words`). A broker with a store keeps the words in a file there, which
+(:mod:`rules.engine.order.last_words`). A broker with a store keeps the words in a file there, which
 outlives the process. A rule that was being evaluated at two such ends is out of force from then on:
 it would end the broker at each start. An end by SIGKILL or SIGTERM says nothing of a rule, and does
 not count.
@@ -33,8 +33,8 @@ from rules.engine.kernels.layout import (
     SIGNAL,
     WORDS_BYTES,
 )
-from rules.engine.last_words import LAST_WORDS
-from rules.engine.loading import pointer_to_handler
+from rules.engine.linking.loading import pointer_to_handler
+from rules.engine.order.last_words import LAST_WORDS
 
 FILE = "last_words"
 _STANDARD_ERROR = 2

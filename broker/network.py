@@ -23,7 +23,7 @@ from typing import IO, Self
 from broker.client.address import Address
 from broker.errors import BrokerError
 from broker.process import BrokerProcess
-from broker.security.throwaway import ThrowawayKeys
+from broker.throwaway import ThrowawayKeys
 
 FILE_NAME = re.compile(r"\w[\w.-]{0,30}", re.ASCII)
 PATH_MAX = 100

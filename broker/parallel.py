@@ -1,8 +1,8 @@
 """Detection on several threads: the kernels let go of the interpreter's lock.
 
-Rules are parted by :mod:`rules.engine.parts`, which says why nothing else changes by it; with
-``hybrid`` every rule has all threads (:mod:`rules.engine.hybrid`). The thread that asks takes
-a share itself, and wakes others for the rest.
+Rules are parted by :mod:`rules.engine.threads.parts`, which says why nothing else changes by it;
+with ``hybrid`` every rule has all threads (:mod:`rules.engine.chains.hybrid`). The thread that asks
+takes a share itself, and wakes others for the rest.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def engine_of(
     """
     verify(name, device, threads)
     if name == "hybrid":
-        from rules.engine.hybrid.engine import HybridEngine
-        from rules.engine.hybrid.pipeline import Crew
+        from rules.engine.chains.hybrid.engine import HybridEngine
+        from rules.engine.chains.hybrid.pipeline import Crew
 
         return HybridEngine(Crew(threads, at_once=workers(threads)), composites_max=composites_max)
     if threads == 1:
@@ -49,7 +49,7 @@ def engine_of(
             tell=tell,
             composites_max=composites_max,
         )
-    from rules.engine.parts import PartedEngine  # not needed by one engine
+    from rules.engine.threads.parts import PartedEngine  # not needed by one engine
 
     engines = [make(name, costs, composites_max=composites_max) for _ in range(threads)]
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
@@ -107,15 +107,15 @@ def beside_hybrid(rules: RuleSet, threads: int, costs: Costs | None = None) -> D
 
     It is for recorded events, which come many at a time: a slice of few is not worth the threads.
     """
-    from rules.engine.hybrid.chains import reason_against
+    from rules.engine.chains.hybrid.chains import reason_against
 
     if all(reason_against(rule, ()) for rule in rules.rules):
         return None
-    from rules.engine.chooser import Chooser
-    from rules.engine.hybrid.engine import HybridEngine
-    from rules.engine.hybrid.pipeline import Crew
-    from rules.engine.hybrid.trials import Trials
-    from rules.engine.parts import PartedEngine
+    from rules.engine.chains.hybrid.engine import HybridEngine
+    from rules.engine.chains.hybrid.pipeline import Crew
+    from rules.engine.chains.hybrid.trials import Trials
+    from rules.engine.choice.chooser import Chooser
+    from rules.engine.threads.parts import PartedEngine
 
     trials = Trials(costs, threads)
     at_once: AtOnce = workers(threads) if threads > 1 else map

@@ -39,11 +39,12 @@ from matcher.model import (
     StringColumn,
 )
 from rules import load
-from rules.engine import Detector, loading, make
+from rules.engine import Detector, make
 from rules.engine.cdp import CdpEngine
-from rules.engine.duplicates import DuplicateFilter
+from rules.engine.intake.duplicates import DuplicateFilter
+from rules.engine.intake.naming import FEW
 from rules.engine.kernels.instants import process
-from rules.engine.naming import FEW
+from rules.engine.linking import loading
 
 READING = EventType.of("Reading", area="string", value="float", count="int")
 RULES = f"""

@@ -1,5 +1,5 @@
 """Choice of the processor or a device for work that comes in batches and has a state, by what
-batches take: ``auto`` of :mod:`rules.operators`.
+batches take: ``auto`` of :mod:`studies.operators`.
 
 As with subscriptions (:mod:`matcher.gpu.choice`) both places are tried, and times tell. Work with a
 state cannot be done in both at once: a trial is a move.

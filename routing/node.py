@@ -21,7 +21,7 @@ Law 4: a node that drains takes no new clients, sends its sources away once what
 is acknowledged, and its sinks once they have what is queued for them. s has published up to 7: it
 hears Acknowledged up to 7, then Goodbye (leaving), and goes on with 8 elsewhere. Whoever only looks
 may stay, and a client of a durable sink come for what is its own, until that goes to another broker
-(routing.durability.giver). When it is done is for the host to say, who ends it.
+(routing.network.brokers.giver). When it is done is for the host to say, who ends it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, Placement, make
 from rules.engine.conflict import refuse
-from rules.engine.intervals import Intervals, told
+from rules.engine.order.intervals import Intervals, told
 from rules.engine.overrun import COMPOSITES_MAX, Overrun
 from rules.errors import Problem, RuleErrors
 from rules.language import load

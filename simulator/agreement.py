@@ -20,11 +20,11 @@ from typing import TypeAlias
 import networkx as nx
 
 from matcher.model import EventType
+from routing.deployment import Deployed
 from routing.network.brokers.broker import Broker
 from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.tables.filter_cover import maximal_of_type
 from routing.network.tables.filters import type_of
-from routing.serving.deployment import Deployed
 from routing.serving.sources import SourceState
 from routing.session import State
 from simulator.clients import Client, Sink, Source

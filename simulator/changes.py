@@ -21,8 +21,8 @@ from typing import Any
 
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, EventType
+from routing.deployment import Deployed
 from routing.messages import Confirmed
-from routing.serving.deployment import Deployed
 from routing.session import Session
 from rules.language import declared_in
 from rules.pattern import Rule, RuleSet

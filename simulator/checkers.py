@@ -20,7 +20,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, Bools, Event, EventBatch
 from routing.leaving import KEPT
 from routing.messages import Code, Rejected
-from rules.engine import timers
+from rules.engine.order import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source

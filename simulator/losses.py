@@ -31,8 +31,8 @@ import numpy as np
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventBatch, Int64s
+from routing.deployment import Deployed
 from routing.partition.replay_starts import horizons
-from routing.serving.deployment import Deployed
 from simulator.changes import Held
 from simulator.clients import Arrival, Gap
 from simulator.oracle import Answer, facts, in_order

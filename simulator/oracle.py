@@ -17,7 +17,7 @@ from matcher.identity import RULE_SOURCE, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Event, EventBatch, EventType
 from routing.messages import Delivery
 from routing.network.tables.filters import type_named
-from rules.engine.intervals import Intervals, told
+from rules.engine.order.intervals import Intervals, told
 from rules.pattern import RuleSet
 from rules.subscription import Subscription, parse_subscription
 from simulator.changes import Held

@@ -33,11 +33,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from routing.config import Ordering
+from routing.deployment import Deployed
 from routing.effects import Peer
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import WhenFull
 from routing.network.brokers.broker import Broker
-from routing.serving.deployment import Deployed
 from rules.pattern import TIMER
 from simulator.agreement import check_tables, check_trees, parts_of, trees_of
 from simulator.due import Due

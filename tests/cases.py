@@ -15,8 +15,8 @@ from timeline import batches
 
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType, Kind, Value
+from rules.engine.chains.published.engine import AipPublished
 from rules.engine.engine import Detector
-from rules.engine.published.engine import AipPublished
 from simulator.fuzzing.nulls import asking_for_nulls, with_nulls
 from simulator.fuzzing.shrinking import reduced, smaller_rules, without_some
 

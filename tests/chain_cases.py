@@ -13,7 +13,7 @@ from rule_texts import Piece, RuleText
 from sequence_cases import TYPES, _conditions, _piece
 
 import rules
-from rules.engine.hybrid.chains import reason_against
+from rules.engine.chains.hybrid.chains import reason_against
 
 
 def chain_case(seed: int, events: int = 40) -> Case:

@@ -18,7 +18,6 @@ LONGEST = (
     "faults/test_faults.py",
     "docs/test_strategies.py",
     "simulator/test_processing.py",
-    "broker/cli/test_reproduce.py",
     "broker/test_demo.py",
     "broker/test_draining.py",
     "broker/test_commands.py",

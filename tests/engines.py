@@ -4,8 +4,8 @@ import pytest
 
 import rules.engine
 from matcher.gpu.device import device, is_there
+from rules.engine.chains.published import AipPublished
 from rules.engine.engine import Detector
-from rules.engine.published import AipPublished
 from rules.errors import RuleErrors
 from rules.pattern import RuleSet
 

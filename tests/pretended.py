@@ -6,12 +6,12 @@ from random import Random
 from typing import Any
 
 from matcher.model import EventBatch
-from rules.engine.catalogue import Catalogue
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detections, kept_by_all
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine
 from rules.engine.gpu.ordering import merged
 from rules.engine.gpu.placed import PlacedEngine
+from rules.engine.order.catalogue import Catalogue
 from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +10,6 @@ import typer
 
 EXAMPLE = "rexmq bench files --quick --json figures.json"
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-"""The benchmarks of a source checkout: beside the packages, and not installed with them."""
 BENCHMARKS = (
     "machine",
     "files",
@@ -38,7 +35,13 @@ BENCHMARKS = (
     "gpu",
     "spark",
 )
-"""Modules of that folder with ``run(quick)``, in the order in which they are measured."""
+"""Modules of ``benchmarks`` with ``run(quick)``, in the order in which they are measured."""
+OF_STUDIES = {
+    "operators": "bench_operators",
+    "multicore_costs": "bench_multicore",
+    "gpu": "bench_gpu",
+}
+"""Modules of ``studies``, by the names of their benchmarks."""
 CALIBRATE = "calibrate"
 MACHINE = "machine"
 """Measured before each of the others: figures depend on it."""
@@ -74,15 +77,11 @@ def command(
         return
     if CALIBRATE in (names or ()) or costs is not None:
         raise UsageError(f"bench {CALIBRATE} runs by itself, and --costs belongs to it")
-    if not (FOLDER / "report.py").is_file():
-        raise UsageError(f"bench needs a source checkout: there is no folder {FOLDER}")
     unknown = sorted(set(names or ()) - set(BENCHMARKS))
     if unknown:
         raise UsageError(
             f"bench: there is no {unknown[0]!r}; there are {', '.join((*BENCHMARKS, CALIBRATE))}"
         )
-    if str(FOLDER.parent) not in sys.path:
-        sys.path.insert(0, str(FOLDER.parent))
     _measure(names or [*BENCHMARKS], quick, json)
 
 
@@ -112,8 +111,11 @@ def _measure(names: list[str], quick: bool, json: Path | None) -> None:
 
 
 def _benchmark(name: str) -> Any:
-    """The module of that name."""
-    return importlib.import_module(f"benchmarks.{name}")
+    """The module of that benchmark."""
+    from broker.cli import checkout
+
+    of_studies = OF_STUDIES.get(name)
+    return checkout.module(f"studies.{of_studies}" if of_studies else f"benchmarks.{name}", "bench")
 
 
 def _calibrate(quick: bool, file: Path | None) -> None:

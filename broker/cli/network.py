@@ -15,7 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from broker.network import BrokerNetwork
-    from broker.security.throwaway import ThrowawayKeys
+    from broker.throwaway import ThrowawayKeys
 
 EXAMPLE = "rexmq network scenario.toml"
 STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})

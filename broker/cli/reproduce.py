@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,9 +10,6 @@ from typing import Annotated, Any
 import typer
 
 EXAMPLE = "rexmq reproduce thesis-4.7 --quick --out figures"
-
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-"""The experiments stand with the benchmarks of a source checkout."""
 
 
 def command(
@@ -59,12 +55,8 @@ def command(
     """
     from broker.cli.outcome import UsageError
 
-    if not (FOLDER / "reproduction").is_dir():
-        raise UsageError(f"reproduce needs a source checkout: there is no {FOLDER}/reproduction")
-    if str(FOLDER.parent) not in sys.path:
-        sys.path.insert(0, str(FOLDER.parent))
-    experiments = importlib.import_module("benchmarks.reproduction.registry").EXPERIMENTS
-    writing = importlib.import_module("benchmarks.reproduction.writing")
+    experiments = _study("registry").EXPERIMENTS
+    writing = _study("writing")
     names = names and [part for name in names for part in _parts(name, experiments)]
     machine: str = writing.machine_of_now() if size is None else writing.machine()
     written: list[str] = []
@@ -86,6 +78,13 @@ def command(
     print("\n".join(dict.fromkeys(written)))
 
 
+def _study(name: str) -> Any:
+    """The module of that name of ``studies.reproduction``."""
+    from broker.cli import checkout
+
+    return checkout.module(f"studies.reproduction.{name}", "reproduce")
+
+
 def _parts(name: str, experiments: Mapping[str, Any]) -> list[str]:
     """The experiment of a name, or those of a figure's parts: the name and a letter."""
     from broker.cli.outcome import UsageError
@@ -103,7 +102,7 @@ def _check_gathered(experiments: Sequence[Any], size: str, strategies: Sequence[
     from broker.cli.outcome import UsageError
     from routing.network import strategy
 
-    study = importlib.import_module("benchmarks.reproduction.study")
+    study = _study("study")
     if size not in study.SIZES:
         raise UsageError(
             f"reproduce: --size: expected one of {', '.join(study.SIZES)}, not {size!r}"
@@ -127,7 +126,7 @@ def _gather(
     machine: str,
 ) -> list[str]:
     """Run what is missing, until it is interrupted; write what is there."""
-    module = importlib.import_module("benchmarks.reproduction.study")
+    module = _study("study")
     study = module.study_of(size, rows)
     try:
         module.run_missing(study, experiments, runs, _tell, strategies)

@@ -19,15 +19,15 @@ from matcher.model import TIME_MAX, TIME_MIN, EventType
 from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
+from routing.deployment import Deployed, Deployments, install
 from routing.messages import Delivery, Subscribe
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.order import greatest_time
 from routing.partition.replay_starts import horizons
 from routing.permission import EVERY_TYPE
-from routing.serving.deployment import Deployed, Deployments, install
 from routing.traced import with_traces
 from rules.engine import make
-from rules.engine.intervals import Intervals
+from rules.engine.order.intervals import Intervals
 from rules.language import load
 
 HERE = b"past"

@@ -46,7 +46,7 @@ from broker.spark.task import DIGEST, Task, Work
 from matcher.formats.layout import Layout
 from matcher.model import TIME_MIN, EventType
 from rules.cutting.splitting import WAYS, Pass, split
-from rules.engine.timers import uses_timer
+from rules.engine.order.timers import uses_timer
 from rules.planning.variants import variants
 
 OnBad = Literal["refuse", "drop"]

@@ -7,8 +7,8 @@ of the slice and of the reach before it are all at hand. So the memory is events
 an engine, and a query that goes on from its checkpoint goes on with the same.
 
 Law 2: of rules whose reach nothing bounds (consumption, recursion), and of others where that was
-asked for, the memory is what events have made of their engine (``rules.engine.snapshots``), and the
-events that wait for the watermark.
+asked for, the memory is what events have made of their engine (``rules.engine.memory.snapshots``),
+and the events that wait for the watermark.
 
 Law 3: an instant is evaluated once, when the watermark is beyond it: like a promise, a watermark
 says that nothing earlier will follow. What comes for an instant that was evaluated is late: it is
@@ -20,6 +20,7 @@ an engine's state to its version too; with others it is refused.
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -40,8 +41,13 @@ from broker.spark.task import Task
 from matcher.model import TIME_MAX, TIME_MIN
 
 if TYPE_CHECKING:
-    from rules.engine.snapshots import Snapshot
+    from rules.engine.memory.snapshots import Snapshot
 
+MOVED = {
+    "rules.engine.intake.duplicates": "rules.engine.intake.duplicates",
+    "rules.engine.memory.snapshots": "rules.engine.memory.snapshots",
+}
+"""Where the modules now stand whose classes older checkpoints name."""
 FOUND = "found binary, composites long, events long, late long, dropped long"
 """The columns of what comes out: composite events as Arrow's bytes, and counts: of these, and of
 the events that were taken in, were late, and were none.
@@ -220,8 +226,16 @@ def _pickled(snapshot: Snapshot) -> bytes:
 def _unpickled(data: bytes) -> Snapshot:
     """The inverse of _pickled: of the query's own checkpoint, as all of Spark's state is."""
     length = int.from_bytes(data[:8], "little")
-    found: Snapshot = pickle.loads(pa.decompress(data[8:], length, codec="lz4", asbytes=True))
-    return found
+    data = pa.decompress(data[8:], length, codec="lz4", asbytes=True)
+    snapshot: Snapshot = _Unpickler(io.BytesIO(data)).load()
+    return snapshot
+
+
+class _Unpickler(pickle.Unpickler):
+    """Finds classes of older checkpoints where they stand now."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(MOVED.get(module, module), name)
 
 
 def _row(

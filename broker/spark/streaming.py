@@ -38,7 +38,7 @@ from matcher.formats.layout import Layout
 from matcher.identity import hash_128, printed
 from matcher.model import EventType
 from rules.cutting.splitting import KEY, ByKey, Pass, split
-from rules.engine.timers import uses_timer
+from rules.engine.order.timers import uses_timer
 from rules.planning.variants import variants
 
 CELLS = 16

@@ -47,7 +47,7 @@ from rules.engine import Detections, Detector, make
 from rules.engine.conflict import refuse
 
 if TYPE_CHECKING:
-    from rules.engine.snapshots import Snapshot
+    from rules.engine.memory.snapshots import Snapshot
 
 DIGEST = "digest"
 """The column that holds what a row is named after when it has no name."""

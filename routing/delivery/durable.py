@@ -14,8 +14,8 @@ after a restart, as far as what was acknowledged alone has BEYOND_MAX runs at mo
 behind the events of these come again, too.
 
 Law 3: what is queued, and up to which time composite events are, is kept together with what it was
-made from (routing.durability.journal), and leaves once it is: else its number might mean another
-event when a power cut has undone it. After a restart rules are evaluated from that time on;
+made from (routing.network.brokers.journal), and leaves once it is: else its number might mean
+another event when a power cut has undone it. After a restart rules are evaluated from that time on;
 composite events before it, found once more for the sake of others, are in the queue already, and
 are left out.
 

@@ -5,9 +5,9 @@ and the user that it was made with, or a new one. billing was made by alice to b
 events: bob, and whoever asks for other bounds, are refused.
 
 Law 2: a name is one sink's in the network, which stays at the broker where it was made until that
-hands it over (routing.durability.giver), and lets no client in while it is between the two; every
-broker tells all others which it has, in its link state (routing.overlay). billing is at b1: who
-asks b3 for it is refused, and told of b1. Made at two brokers in the moment that word takes, or
+hands it over (routing.network.brokers.giver), and lets no client in while it is between the two;
+every broker tells all others which it has, in its link state (routing.overlay). billing is at b1:
+who asks b3 for it is refused, and told of b1. Made at two brokers in the moment that word takes, or
 while they are out of reach, it is two sinks.
 """
 

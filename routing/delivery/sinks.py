@@ -36,16 +36,16 @@ from routing.delivery.subscriptions import (
     interest,
     interest_in,
 )
+from routing.deployment import Deployed, Deployments
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, Code, Delivery, Rights, Subscribe, WhenFull
 from routing.order import greatest_time
 from routing.permission import EVERY_TYPE
-from routing.serving.deployment import Deployed, Deployments
 from routing.wire.composites import Encoded
 from routing.wire.extent import EXTENT_MAX, extent_of
 from rules.engine.engine import Detections
-from rules.engine.intervals import is_told, told
+from rules.engine.order.intervals import is_told, told
 from rules.pattern import TIMER
 
 JOINED_BATCHES_MAX = 64

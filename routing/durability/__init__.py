@@ -1,8 +1,7 @@
-"""Durability of a broker: what it asks its store to keep, and how it goes on from what was kept.
+"""The values that a broker has its store keep.
 
-``records`` are the values in the store, ``journal`` says what has changed and holds back what must
-not be said before that is kept, ``restart`` fills a new broker's tables. ``giver`` and ``taker``
-bring durable sinks from one broker's store to another's, along the way of ``addressed``. Durable
-sinks themselves are ``routing.delivery.durable``; the changes that a store understands,
-``routing.storage``.
+``records`` are these values, ``former`` are those of earlier versions, ``state_table`` has rules'
+states, ``sink_homes`` the brokers of durable sinks. The parts of a broker that write them and go on
+from them are ``routing.network.brokers.journal``, ``restart`` and their neighbours; durable sinks
+are ``routing.delivery.durable``; the changes that a store understands, ``routing.storage``.
 """

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import TIME_MIN, Bools, EventBatch
+from routing.deployment import Deployed
 from routing.evaluation.outbox import message_sized
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import RuleState
 from routing.order import greatest_time
 from routing.partition.replay_starts import replay_starts
 from routing.partition.rule_states import ResumedRule, groups_of
-from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from routing.wire.extent import fitting
 from rules.pattern import Rule

@@ -32,6 +32,7 @@ from dataclasses import replace
 import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch, Int64s
+from routing.deployment import Deployed
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import NOTHING_RESUMED, TreeEvaluator
 from routing.messages import Forward
@@ -39,10 +40,9 @@ from routing.order import at_times, in_sequence
 from routing.partition.composites import numbered
 from routing.partition.places import Division
 from routing.partition.rule_states import ResumedRule
-from routing.serving.deployment import Deployed
 from routing.serving.sources import FAR
 from rules.engine.engine import NOTHING, Detections
-from rules.engine.intervals import Intervals
+from rules.engine.order.intervals import Intervals
 from rules.pattern import TIMER
 
 ASKED_WITHIN_US = 10_000_000

@@ -9,9 +9,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.identity import RULE_SOURCE
+from routing.deployment import Deployed
 from routing.partition.fragments import NO_FRAGMENTS, Fragments
 from routing.partition.places import Division
-from routing.serving.deployment import Deployed
 from routing.watermarks.ends import users_of
 from rules.pattern import TIMER, Rule
 

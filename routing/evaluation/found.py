@@ -11,7 +11,7 @@ import numpy as np
 
 from routing.wire.composites import CAUSES_MAX, encode_alone
 from rules.engine.engine import Detections
-from rules.engine.taken import Taken
+from rules.engine.results.taken import Taken
 
 
 def as_found(detections: Detections) -> Detections:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN, EventBatch
 from matcher.single import packed
+from routing.deployment import Deployed, install
 from routing.evaluation.duties import NO_DUTIES, Duties, duties_of
 from routing.evaluation.found import as_found
 from routing.evaluation.outbox import Outbox
@@ -45,7 +46,6 @@ from routing.partition.places import Division as Division
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.questions import Answers, AskedSpans
 from routing.partition.rule_states import ResumedRule, StateNotes, resume
-from routing.serving.deployment import Deployed, install
 from routing.serving.slices import rest_of_slice
 from routing.watermarks.ends import CLOSED
 from routing.watermarks.missing_types import MissingTypes
@@ -53,7 +53,7 @@ from routing.watermarks.type_progress import TypeProgress
 from routing.watermarks.watermarks import Watermarks
 from routing.wire.sizes import batch_bytes
 from rules.engine.engine import NOTHING, Detections, Placement
-from rules.engine.intervals import Intervals
+from rules.engine.order.intervals import Intervals
 from rules.errors import RuleErrors
 from rules.pattern import TIMER
 

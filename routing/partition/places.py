@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from matcher.model import EventType
+from routing.deployment import Deployed
 from routing.partition.placement import Partition, Tree, tree_of
-from routing.serving.deployment import Deployed
 from rules.pattern import Rule
 
 

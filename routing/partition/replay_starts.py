@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from matcher.model import TIME_MAX, TIME_MIN
+from routing.deployment import Deployed
 from routing.partition.derivation import reach_of, reaches_of
 from routing.partition.placement import is_unbounded
 from routing.partition.rule_states import groups_of
-from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange
 from rules.pattern import TIMER, Rule
 

@@ -32,7 +32,7 @@ from matcher.model import TIME_MAX, TIME_MIN, Causes, EventBatch, Int64s, UInt64
 from routing.partition.composites import numbered
 from routing.partition.derivation import reach_of
 from rules.checking.graphs import components
-from rules.engine.intervals import Intervals
+from rules.engine.order.intervals import Intervals
 from rules.pattern import Rule
 
 NOTED_MANY, NOTED_MAX = 65_536, 1_000_000
@@ -50,7 +50,7 @@ class ResumedRule:
 
 
 class DeployedRule(Protocol):
-    """A rule that is deployed (routing.serving.deployment)."""
+    """A rule that is deployed (routing.deployment)."""
 
     @property
     def rule(self) -> Rule:

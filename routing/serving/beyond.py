@@ -7,9 +7,9 @@ from typing import Protocol
 
 from matcher.model import EventBatch
 from routing.delivery.sinks import Sink
+from routing.deployment import Deployed
 from routing.effects import Peer
 from routing.messages import Asking, AskingAll, Confirmed
-from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from rules.engine.overrun import Overrun
 

@@ -1,7 +1,7 @@
 """Changes of rules: which may be deployed, from when they hold, and up to when what they replace.
 
 Where rules are evaluated is no business of this file: a broker that works alone does it itself, in
-a network the root decides for all. Laws are those of routing.serving.deployment.
+a network the root decides for all. Laws are those of routing.deployment.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import replace
 from matcher.model import MICROSECONDS, TIME_MIN, EventType
 from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
+from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, UNLIMITED, Code, Deploy, Rights
 from routing.names import is_printable
 from routing.permission import check_declared, check_rules, check_text
 from routing.serving.claims import check_claims
-from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Basis, Evaluator
 from routing.serving.known_rules import remember
 from routing.serving.limits import check_count
 from rules.engine.engine import Selective
-from rules.engine.timers import uses_timer
+from rules.engine.order.timers import uses_timer
 from rules.errors import RuleErrors
 from rules.language import load, load_ahead
 from rules.pattern import TIMER, Rule, RuleSet
@@ -235,7 +235,7 @@ class RuleChanges:
         return f"; rule {last.name} holds up to {until}: remove it, and deploy this when it is over"
 
     def _sinces(self, rules: RuleSet, now: float) -> Mapping[str, int | None]:
-        """The instants from which new rules hold (S15; Law 2 of routing.serving.deployment).
+        """The instants from which new rules hold (S15; Law 2 of routing.deployment).
 
         One for all that need published events, so that hierarchies start whole, and beyond what has
         been evaluated of the rules above them.
@@ -297,7 +297,7 @@ class RuleChanges:
         self, sinces: Mapping[str, int | None], ends: Mapping[Deployed, int]
     ) -> Mapping[str, int | None]:
         """The instants from which new rules hold, none before what it replaces has ended (Law 5 of
-        routing.serving.deployment).
+        routing.deployment).
         """
         found = dict(sinces)
         for one, until in ends.items():

@@ -32,10 +32,10 @@ from typing import TypeAlias
 from matcher.model import TIME_MIN
 from routing.config import NodeConfig, Ordering
 from routing.delivery.sinks import Sinks
+from routing.deployment import Deployments
 from routing.errors import ProtocolError
 from routing.messages import ANY_TYPE, Code
 from routing.serving.advertisements import Advertisements
-from routing.serving.deployment import Deployments
 from routing.serving.moment import Moment
 from routing.serving.sources import Source, SourceState
 from rules.pattern import TIMER

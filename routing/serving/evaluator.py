@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from routing.config import NodeConfig
+from routing.deployment import Deployed, Deployments
 from routing.serving.accounts import Accounts
 from routing.serving.advertisements import Advertisements
-from routing.serving.deployment import Deployed, Deployments
 from routing.serving.sources import Source
 from rules.engine.engine import Detections, Detector, Placement, kept_by_all
-from rules.engine.intervals import Intervals
+from rules.engine.order.intervals import Intervals
 from rules.pattern import TIMER, RuleSet
 
 

@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 
 from matcher.model import EventType
 from matcher.spelling import PLAIN
+from routing.deployment import Deployed
 from routing.messages import RuleFacts
-from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange
 from rules.errors import Problem, RuleErrors
 from rules.language import load

@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeAlias
 
 from matcher.model import EventType
 from routing.delivery.sinks import Sink
+from routing.deployment import Deployed
 from routing.serving.advertisements import KnownType
-from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from routing.serving.sources import FAR, Source, SourceState
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
+from routing.deployment import Deployments
 from routing.serving.accounts import Accounts
 from routing.serving.advertisements import Advertisements
 from routing.serving.credit import PublishCredit
-from routing.serving.deployment import Deployments
 from routing.serving.link import Links
 from routing.serving.moment import Moment
 from routing.serving.published import PublishedIds

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, Rights
 from routing.permission import check_owner
-from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 
 

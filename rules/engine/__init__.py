@@ -1,4 +1,11 @@
-"""The engines that detect composite events: one contract, several ways (see ``engine``)."""
+"""The engines that detect composite events: one contract, several ways (see ``engine``).
+
+``cdp`` is the engine that brokers use. From the bottom up, each folder importing what stands before
+it: ``kernels`` are compiled; ``order`` says which rules run and when, ``oracle`` what they mean;
+``linking`` makes tables of their plans, ``intake`` rows of events, ``results`` batches of composite
+events; ``memory`` lets go of what is no longer needed, ``choice`` is that of ``auto``. Over ``cdp``
+stand ``chains``, ``threads`` and ``gpu``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from matcher.matching import DEVICES, Told, nobody
-from rules.engine.costs import Costs
+from rules.engine.choice.costs import Costs
 from rules.engine.engine import NOTHING, Detections, Detector, InPieces, Placement
 
 __all__ = [
@@ -53,19 +60,19 @@ def make(
     """
     verify(name, device)
     if name == "naive":
-        from rules.engine.naive import NaiveEngine
+        from rules.engine.oracle.naive import NaiveEngine
 
         return NaiveEngine(composites_max)
     if name == "aip-published":
-        from rules.engine.published import AipPublished
+        from rules.engine.chains.published import AipPublished
 
         return AipPublished(composites_max=composites_max)
     if name == "hybrid":
-        from rules.engine.hybrid.engine import HybridEngine
+        from rules.engine.chains.hybrid.engine import HybridEngine
 
         return HybridEngine(composites_max=composites_max)
     from rules.engine.cdp import CdpEngine
-    from rules.engine.chooser import Chooser
+    from rules.engine.choice.chooser import Chooser
 
     chooser = Chooser(costs) if name == "auto" else None
     engine = CdpEngine(incremental=name == "aip", chooser=chooser, composites_max=composites_max)

@@ -9,7 +9,7 @@ Law 1: an event enters columns once its type's mark has passed it, in the order 
 older ones, and those of a rule that lags behind, are put in their places. While marks are named by
 type and those of rules stay, it may wait, for nothing can come of it.
 
-Law 2: what no rule can use any more goes away (:mod:`rules.engine.retention`).
+Law 2: what no rule can use any more goes away (:mod:`rules.engine.memory.retention`).
 
 Law 3: what an advance finds may be given in pieces, in the common order, so that it never stands in
 memory whole. An evaluation halts when its outlet is full, and goes on with what was written taken.
@@ -30,33 +30,34 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s, UInt64s
 from matcher.single import Row, Single
 from rules.collector import collector_paused
-from rules.engine import growth, loading, snapshots
-from rules.engine.catalogue import Catalogue, Deployed
-from rules.engine.chooser import Chooser
-from rules.engine.clock import portions
-from rules.engine.deferred import Deferred
+from rules.engine.choice.chooser import Chooser
 from rules.engine.engine import NOTHING, Detections, beginning
-from rules.engine.footprints import footprints
-from rules.engine.interner import Interner
+from rules.engine.intake.clock import portions
+from rules.engine.intake.deferred import Deferred
+from rules.engine.intake.pending import Pending, times_of
+from rules.engine.intake.rows import RowWriter, row_of
+from rules.engine.intake.ticking import Ticking
 from rules.engine.kernels import layout
 from rules.engine.kernels.entering import forget_access, forget_rows
 from rules.engine.kernels.instants import process
-from rules.engine.last_words import LAST_WORDS
-from rules.engine.linker import Linker
-from rules.engine.merged import Merged
-from rules.engine.moving import Holding, Move
-from rules.engine.outlets import Outlets
+from rules.engine.linking import loading
+from rules.engine.linking.interner import Interner
+from rules.engine.linking.linker import Linker
+from rules.engine.linking.switching import fill, linked_anew
+from rules.engine.memory import growth, snapshots
+from rules.engine.memory.footprints import footprints
+from rules.engine.memory.moving import Holding, Move
+from rules.engine.memory.resuming import have_consumed
+from rules.engine.memory.retention import Retention
+from rules.engine.memory.snapshots import Snapshot
+from rules.engine.memory.storage import held_in
+from rules.engine.order.catalogue import Catalogue, Deployed
+from rules.engine.order.last_words import LAST_WORDS
+from rules.engine.order.timers import uses_timer
 from rules.engine.overrun import Overrun
-from rules.engine.pending import Pending, times_of
-from rules.engine.resuming import have_consumed
-from rules.engine.retention import Retention
-from rules.engine.rows import RowWriter, row_of
-from rules.engine.snapshots import Snapshot
-from rules.engine.storage import held_in
-from rules.engine.switching import fill, linked_anew
-from rules.engine.taken import Taken
-from rules.engine.ticking import Ticking
-from rules.engine.timers import uses_timer
+from rules.engine.results.merged import Merged
+from rules.engine.results.outlets import Outlets
+from rules.engine.results.taken import Taken
 from rules.pattern import TIMER, RuleSet
 
 WAITING_MAX = 1024
@@ -187,7 +188,7 @@ class CdpEngine:
         return found
 
     def footprints(self) -> Mapping[str, int]:
-        """The bytes that each rule takes (:mod:`rules.engine.footprints`)."""
+        """The bytes that each rule takes (:mod:`rules.engine.memory.footprints`)."""
         return footprints(self._arrays, self._linker)
 
     # --- snapshots -------------------------------------------------------------------------

@@ -136,8 +136,9 @@ class Detector(Protocol):
 
     ``push`` takes events in any order; a repeat of a (source, id) already seen is dropped and
     counted (E1). It is in conflict where it is explicit and of other contents than the first
-    (:mod:`rules.engine.duplicates`, Law 2); what becomes of that is the host's to say, which asks
-    ``take_conflict`` after it has pushed. Events of types that no rule uses are dropped at once.
+    (:mod:`rules.engine.intake.duplicates`, Law 2); what becomes of that is the host's to say, which
+    asks ``take_conflict`` after it has pushed. Events of types that no rule uses are dropped at
+    once.
 
     ``advance`` evaluates and gives the composite events in order. Its argument is one mark for
     all types, or a mapping from type names to marks (a type that is absent promises nothing;

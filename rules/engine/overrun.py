@@ -24,7 +24,7 @@ COMPOSITES_MAX = 1_000_000
 class Overrun:
     """A rule that has ended: at ``instant``, in microseconds, it has more than ``most`` matches; or
     ``most`` is 0, and a signal has ended the process twice while the rule was evaluated
-    (:mod:`rules.engine.last_words`).
+    (:mod:`rules.engine.order.last_words`).
 
     ``until`` is the first instant at which it does not hold.
     """

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rules.engine import timers
+from rules.engine.order import timers
 from rules.explaining.rewording import Rewording, asks_previous
 from rules.pattern import Negated, Policy, Rule, RuleSet, Selected, uses_of
 from rules.planning.columnar import satisfied

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from matcher.model import EventType
 from rules import terms
-from rules.engine.naive_values import Scope, fitting, value_of
+from rules.engine.oracle.values import Scope, fitting, value_of
 from rules.explaining.explanation import NULL, Check, Considered, Term
 from rules.explaining.rewording import NOBODY, Rewording
 from rules.terms import (

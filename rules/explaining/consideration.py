@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, value_of
+from rules.engine.oracle.events import Occurrence
+from rules.engine.oracle.values import Scope, value_of
 from rules.explaining.appraisal import Appraisal, Enclosing, speaks_of_others
 from rules.explaining.explanation import Candidate, Check, Considered, Fate
 from rules.explaining.sight import Sight

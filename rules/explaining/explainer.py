@@ -19,8 +19,8 @@ from functools import partial
 
 from matcher.model import Event, EventBatch
 from matcher.times import time_text
-from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, in_window, value_of
+from rules.engine.oracle.events import Occurrence
+from rules.engine.oracle.values import Scope, in_window, value_of
 from rules.explaining.appraisal import Appraisal, Enclosing
 from rules.explaining.consideration import Consideration, Ruling, ends
 from rules.explaining.explanation import NULL, Branch, Check, Explanation, Fate, Match, Step, Term

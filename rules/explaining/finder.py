@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from matcher.model import Datum
-from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import NOTHING, Scope, attribute_of, value_of
+from rules.engine.oracle.events import Occurrence
+from rules.engine.oracle.values import NOTHING, Scope, attribute_of, value_of
 from rules.explaining.appraisal import Appraisal, Enclosing
 from rules.explaining.consideration import (
     ends,

@@ -26,9 +26,10 @@ from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventBatch, E
 from matcher.spelling import QUOTED, quoted, unquoted
 from matcher.times import time_text
 from rules.checking.dependencies import arrange
-from rules.engine import Detections, make, timers
+from rules.engine import Detections, make
 from rules.engine.conflict import Conflict, refuse
-from rules.engine.naive_events import COMPOSITE, Occurrence, occurrences
+from rules.engine.oracle.events import COMPOSITE, Occurrence, occurrences
+from rules.engine.order import timers
 from rules.errors import Problem, RuleErrors, did_you_mean
 from rules.pattern import Rule, RuleSet
 from rules.zones import zone_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, holds
+from rules.engine.oracle.events import Occurrence
+from rules.engine.oracle.values import Scope, holds
 from rules.explaining.finder import Finder
 from rules.explaining.sight import Sight
 from rules.pattern import Policy, Rule, Selected

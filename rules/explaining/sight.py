@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope
+from rules.engine.oracle.events import Occurrence
+from rules.engine.oracle.values import Scope
 from rules.explaining.explanation import Fate
 from rules.explaining.recording import Firing, Name, Recording
 from rules.pattern import Rule, Selected, Use, uses_of

@@ -20,8 +20,8 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 
 from matcher.model import Event, EventBatch
-from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, value_of
+from rules.engine.oracle.events import Occurrence
+from rules.engine.oracle.values import Scope, value_of
 from rules.explaining.appraisal import NOWHERE, Appraisal, Enclosing
 from rules.explaining.explainer import judge, walked
 from rules.explaining.explanation import Stage, Summary

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matcher.model import EventType
-from rules.engine.naive_events import Occurrence
+from rules.engine.oracle.events import Occurrence
 from rules.explaining.recording import Firing, Name, Recording
 from rules.pattern import Rule
 from rules.terms import TERMINATOR

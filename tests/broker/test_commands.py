@@ -110,7 +110,12 @@ def test_few_events_are_detected_without_what_they_do_not_need(tmp_path):
     found = imported(*detection)
     # Of numba what compiled code needs, and none of the tables by which code is compiled.
     compiling = {"numba.np.arrayobj", "numba.cpython.unicode", "numba.cuda"}
-    unused = {"rules.explaining", "rules.cutting", "rules.operators", "rules.engine.parts"}
+    unused = {
+        "rules.explaining",
+        "rules.cutting",
+        "studies.operators",
+        "rules.engine.threads.parts",
+    }
     assert not (HEAVY - {"numpy", "numba"} | compiling | unused) & found
     # Texts are read by pyarrow, which would ask pandas.
     time = "2024-05-01T10:00:00Z"

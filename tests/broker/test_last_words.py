@@ -31,7 +31,7 @@ ALONE = f"""
 import os, signal, threading, time
 from broker import last_words
 from rules import Engine
-from rules.engine.last_words import LAST_WORDS
+from rules.engine.order.last_words import LAST_WORDS
 def end():
     slots = LAST_WORDS.words[{SLOTS[0]}:{SLOTS[-1] + 1}]
     while not slots.any():

@@ -22,8 +22,8 @@ from rules.engine import make
 from rules.engine.cdp import CdpEngine
 from rules.engine.gpu import engine as gpu_engine
 from rules.engine.gpu.placed import PlacedEngine
-from rules.engine.naive import NaiveEngine
-from rules.engine.parts import PartedEngine
+from rules.engine.oracle.naive import NaiveEngine
+from rules.engine.threads.parts import PartedEngine
 from simulator import scenario
 from simulator.scenario import ScenarioError
 

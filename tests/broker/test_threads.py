@@ -16,7 +16,7 @@ from broker.warmup import warm_up
 from matcher.model import Event, EventBatch, EventType
 from matcher.rows import batch_of
 from rules.engine.cdp import CdpEngine
-from rules.engine.parts import PartedEngine
+from rules.engine.threads.parts import PartedEngine
 
 A, B = EventType.of("A", n="int"), EventType.of("B", n="int")
 RULES = """

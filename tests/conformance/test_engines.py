@@ -170,7 +170,7 @@ def test_engines_agree_with_the_oracle_on_long_histories(part: int):
 @pytest.mark.timeout(3600)
 def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.MonkeyPatch):
     """The same engine when it scans no window, however short."""
-    monkeypatch.setattr("rules.engine.growth.SCAN_MAX", 0)
+    monkeypatch.setattr("rules.engine.memory.growth.SCAN_MAX", 0)
     for seed in seeds(part, COUNT // 3):
         # Every eighth is long; of the multiples of eight one (336) takes the oracle a minute.
         check = engines_differ("cdp")
@@ -183,7 +183,7 @@ def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.
 @pytest.mark.timeout(3600)
 def test_looking_ahead_changes_nothing(part: int, monkeypatch: pytest.MonkeyPatch):
     """The same engines when they look ahead at events however few lists there are."""
-    monkeypatch.setattr("rules.engine.growth.LOOK_MIN", 0)
+    monkeypatch.setattr("rules.engine.memory.growth.LOOK_MIN", 0)
     for seed in seeds(part, COUNT // 4):
         check_against_the_oracle(random_case(seed, long=seed % 8 == 0))
 

@@ -1,4 +1,5 @@
-"""Hybrid parallelism gives what the oracle gives, whatever its threads do (rules.engine.hybrid).
+"""Hybrid parallelism gives what the oracle gives, whatever its threads do
+(rules.engine.chains.hybrid).
 
 As in ``test_engines`` each seed is a case of its own, and REXMQ_CASES says how many there are.
 """
@@ -17,8 +18,8 @@ from engines import make
 from iteration_cases import iteration_case
 from sequence_cases import sequence_case
 
-from rules.engine.hybrid.engine import HybridEngine
-from rules.engine.hybrid.pipeline import Crew
+from rules.engine.chains.hybrid.engine import HybridEngine
+from rules.engine.chains.hybrid.pipeline import Crew
 
 COUNT = int(os.environ.get("REXMQ_CASES", "48"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))

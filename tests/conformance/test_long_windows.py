@@ -101,7 +101,7 @@ FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 @pytest.mark.timeout(3600)
 def test_long_windows(seed: int, monkeypatch: pytest.MonkeyPatch):
     random_ = random.Random(seed)
-    monkeypatch.setattr("rules.engine.growth.SCAN_MAX", random_.choice((0, 8, 32)))
+    monkeypatch.setattr("rules.engine.memory.growth.SCAN_MAX", random_.choice((0, 8, 32)))
     text = HEADER + "\n".join(random_rule(random_, number) for number in range(2))
     events = random_events(random_, 350)
     schedule = list(random_schedule(random_, events))
@@ -133,7 +133,7 @@ def test_a_summary_in_front_of_which_entries_were_taken_out_covers_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It went on to cover places beyond the list's last, and what came there later (700108)."""
-    monkeypatch.setattr("rules.engine.growth.SCAN_MAX", 0)
+    monkeypatch.setattr("rules.engine.memory.growth.SCAN_MAX", 0)
     rule = """rule r: define X(one, n)
         from A(k = $k, x = $x) as a and each B(n < a.k, k = $k) as b within 300 us from a
         and not B(x > b.x, x < $x) between b and a

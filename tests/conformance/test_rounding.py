@@ -96,7 +96,7 @@ def test_engines_agree_to_the_last_bit_whatever_the_order(
 ) -> None:
     """``scanned``: 0 so that all windows are summarised, and the events of a window may be taken
     from prefix sums."""
-    monkeypatch.setattr("rules.engine.growth.SCAN_MAX", scanned)
+    monkeypatch.setattr("rules.engine.memory.growth.SCAN_MAX", scanned)
     random = Random(seed)
     events = history(random, 120)
     expected = found("naive", shuffled(random, events))

@@ -24,7 +24,7 @@ from rules.engine.gpu.engine import DeviceFailed, GpuEngine
 from rules.engine.gpu.heap import Heap
 from rules.engine.gpu.placed import FAILED, PlacedEngine
 from rules.engine.gpu.records import LONGEST_RANGE, SIZES
-from rules.engine.naive import NaiveEngine
+from rules.engine.oracle.naive import NaiveEngine
 from rules.errors import RuleErrors
 
 SIMULATED = device().simulated

@@ -18,7 +18,7 @@ from matcher.model import EventBatch, EventIds, StringColumn
 from rules.engine.cdp import CdpEngine
 from rules.engine.gpu.engine import GpuEngine
 from rules.engine.gpu.heap import Heap
-from rules.engine.naive import NaiveEngine
+from rules.engine.oracle.naive import NaiveEngine
 
 SIMULATED = device().simulated
 COUNTS = (10, 30, 90, 200) if SIMULATED else (40_000, 120_000, 300_000, 600_000)

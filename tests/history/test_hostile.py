@@ -13,7 +13,6 @@ from broker.client.logs import BrokerLog
 from broker.network import Member
 from broker.store.ordered import Wanted
 from matcher import EventType
-from routing.durability import log_reader
 from routing.messages import (
     VERSION,
     Code,
@@ -27,6 +26,7 @@ from routing.messages import (
     Refused,
     Welcome,
 )
+from routing.network.brokers import log_reader
 from routing.wire import decode, encode
 
 TYPES = [EventType.of("Temp", room="string", value="float")]

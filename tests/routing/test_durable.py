@@ -15,10 +15,10 @@ from routing.delivery.durables import Durables
 from routing.delivery.remainder import event_numbers, last_position, left_of, positions_of
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import interest
+from routing.deployment import Deployments
 from routing.errors import Refusal
 from routing.given import Given
 from routing.messages import Act, Delivery, Permit, Rights, Subscribe, WhenFull
-from routing.serving.deployment import Deployments
 
 TEMP = EventType.of("Temp", n="int")
 MOST = 2**31 - 1

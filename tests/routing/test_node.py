@@ -34,7 +34,7 @@ from routing.messages import (
     Subscribe,
 )
 from routing.serving.service import NAMED_MAX
-from rules.engine.naive import NaiveEngine
+from rules.engine.oracle.naive import NaiveEngine
 
 SCRIPTS = sorted(Path(__file__).with_name("testdata").glob("*.txt"))
 

@@ -12,11 +12,11 @@ from conversation import batches_of
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from matcher.traces import TraceContexts
-from routing.durability import past as pasts
-from routing.durability.past import PAST_GONE, Past, noted, past_of
 from routing.errors import Refusal
 from routing.evaluation.replay import Replay
 from routing.messages import Code
+from routing.network.recovery import past as pasts
+from routing.network.recovery.past import PAST_GONE, Past, noted, past_of
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.order import greatest_time, least_time
 from routing.storage import Entry, Stretch

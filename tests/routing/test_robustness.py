@@ -33,7 +33,7 @@ from routing.messages import (
     Unsubscribe,
     WhenFull,
 )
-from rules.engine.naive import NaiveEngine
+from rules.engine.oracle.naive import NaiveEngine
 
 TYPES = (
     EventType.of("T", n="int"),

@@ -9,8 +9,8 @@ from routing.config import NodeConfig
 from routing.delivery.delivery_batch import DeliveryBatch
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import delivery_batch_of
+from routing.deployment import Deployments
 from routing.messages import Delivery, Subscribe
-from routing.serving.deployment import Deployments
 
 SIZE = 6
 READING = EventType.of("Reading", area="string", n="int")

@@ -16,8 +16,8 @@ from routing.delivery.selection import BITS_MAX, Pattern, patterns_of
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriber_index import MANY, SubscriberIndex
 from routing.delivery.subscriptions import Interests, interest
+from routing.deployment import Deployments
 from routing.messages import Subscribe
-from routing.serving.deployment import Deployments
 
 TEMP = EventType.of("Temp", room="string", value="float", n="int", ok="bool")
 SCHEMAS = {"Temp": TEMP}

@@ -13,7 +13,7 @@ from timeline import batches, history
 import rules
 from matcher.model import Event
 from rules import Summary
-from rules.engine.naive_values import Scope, holds
+from rules.engine.oracle.values import Scope, holds
 from rules.explaining import runs
 from rules.explaining.document import document
 from rules.explaining.explainer import Explainer

@@ -7,9 +7,9 @@ import pytest
 from simulator_text import EVENTS, SMALL
 
 import rules
+from routing.deployment import Deployed
 from routing.messages import Confirmed
 from routing.network import strategy
-from routing.serving.deployment import Deployed
 from simulator import scenario
 from simulator.changes import Held, RuleBook
 from simulator.checkers import check

@@ -13,9 +13,9 @@ from simulator_text import RULES, SMALL, events
 
 from matcher.model import MICROSECONDS, TIME_MIN, Event
 from routing.delivery.sinks import Sink, Sinks
+from routing.deployment import Deployments
 from routing.messages import Delivery
 from routing.network.evaluation.divided import DividedDetection
-from routing.serving.deployment import Deployments
 from routing.serving.sources import Source
 from simulator.checkers import check
 from simulator.fuzzing.campaign import differences, kinds_of

@@ -54,6 +54,28 @@ def test_docstrings_that_begin_with_a_pronoun_are_found_with_their_places(tmp_pa
     ]
 
 
+def test_folders_that_import_each_other_are_found_but_not_a_folder_and_one_within_it(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "all/a/one.py": "from all.b.inner import two\n",
+        "all/b/three.py": "from all.a import one\nfrom all.b.inner import two\n",
+        "all/b/inner/two.py": "from all.b import three\n",
+        "all/c/four.py": "import all.a.one\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert house.mutual_folders(tmp_path, ["all"]) == ["all/a and all/b"]
+
+
+def test_importers_of_a_package_are_found_in_functions_too(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "a.py").write_text("def f():\n    from studies.device import streams\n")
+    (tmp_path / "inner" / "b.py").write_text("import studies_of_others\n")
+    assert house.importers_of(tmp_path, "studies", ["inner"]) == ["inner/a.py"]
+
+
 def test_an_import_for_annotations_alone_closes_a_circle(package: Path) -> None:
     assert house.cycles_in(package.parent, ["inner"]) == ["inner.one, inner.two"]
 

@@ -22,9 +22,9 @@ from functools import lru_cache
 
 import msgspec
 
+from routing.deployment import Deployed, Deployments
 from routing.messages import Catalog, RuleFacts
 from routing.serving.advertisements import Advertisements
-from routing.serving.deployment import Deployed, Deployments
 from routing.serving.known_rules import facts_of, known_rules
 from routing.wire.schemas import flat_schema
 from rules.checking.dependencies import arrange

@@ -20,10 +20,7 @@ from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
-from routing.durability.commits import Commits
-from routing.durability.journal import Journal
-from routing.durability.past import noted
-from routing.durability.restart import take_over
+from routing.deployment import Deployed
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import (
@@ -39,18 +36,21 @@ from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.commits import Commits
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
+from routing.network.brokers.journal import Journal
 from routing.network.brokers.parts import heard_by, parts_of, prepared_by
+from routing.network.brokers.restart import take_over
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.overview import Overview, broker_facts
 from routing.network.evaluation.router import Router
+from routing.network.recovery.past import noted
 from routing.network.strategy import Centralized, Strategy
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
-from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Basis
 from routing.serving.link import Link
 from routing.serving.outlet import Outlet

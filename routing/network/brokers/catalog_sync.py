@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import EventType
+from routing.deployment import Deployed
 from routing.errors import ProtocolError
 from routing.messages import Catalog, CatalogDelta, RuleFacts, Stays
 from routing.network.agreement.catalog import catalog_of, merged, rules_of
@@ -25,7 +26,6 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.serving.deployment import Deployed
 from routing.serving.known_rules import load_ahead
 from routing.serving.slices import rest_of_slice
 from rules.errors import RuleErrors

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from matcher.model import EventBatch
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
+from routing.deployment import Deployments
 from routing.effects import Peer
 from routing.messages import (
     Asking,
@@ -28,7 +29,6 @@ from routing.overlay.overlay import Overlay
 from routing.serving.accounts import Accounts
 from routing.serving.advertisements import Advertisements
 from routing.serving.credit import Held
-from routing.serving.deployment import Deployments
 from routing.serving.intake import check_schema
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment

@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from routing.durability.giver import Giver
-from routing.durability.log_reader import LogReader
-from routing.durability.taker import Taker
 from routing.messages import (
     Answered,
     Asked,
@@ -42,7 +39,9 @@ from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.checkpoints import Checkpoints
 from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.giver import Giver
 from routing.network.brokers.inputs import Inputs
+from routing.network.brokers.log_reader import LogReader
 from routing.network.brokers.measurements import Measurements
 from routing.network.brokers.pauses import Pauses
 from routing.network.brokers.plan_follower import PlanFollower
@@ -56,6 +55,7 @@ from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.single_tree_traffic import SingleTreeTraffic
 from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
+from routing.network.brokers.taker import Taker
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import chosen_by

@@ -23,8 +23,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
-from routing.durability.addressed import Addressed
-from routing.durability.log_reader import LogReader
+from routing.deployment import Deployed
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
@@ -45,10 +44,11 @@ from routing.messages import (
     Unadvertise,
 )
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
+from routing.network.brokers.addressed import Addressed
 from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.log_reader import LogReader
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from routing.serving.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.serving.request_queue import RequestQueue

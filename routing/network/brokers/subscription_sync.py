@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from routing.deployment import Deployed
 from routing.messages import Confirmed, SubscriptionAck, SubscriptionUpdate
 from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Waiter
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.tables.branch import Branch
-from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 
 

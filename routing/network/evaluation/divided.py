@@ -42,7 +42,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.config import NodeConfig, Ordering
 from routing.delivery.merged_detections import joined
-from routing.durability.past import check_logs, past_of
+from routing.deployment import Deployed
 from routing.durability.state_table import StateTable, put_down
 from routing.errors import Refusal
 from routing.evaluation.arrival import ArrivalEvaluator
@@ -55,6 +55,7 @@ from routing.network.evaluation.processing_tree import ProcessingTree, generatio
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
+from routing.network.recovery.past import check_logs, past_of
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.recovery.resume_points import chosen, over
 from routing.network.tables.branch import Branch
@@ -64,13 +65,12 @@ from routing.partition.places import Division
 from routing.partition.replay_starts import horizons, replay_starts
 from routing.partition.rule_states import groups_of
 from routing.serving.changes import RuleChanges
-from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Basis, Evaluator
 from routing.serving.sources import Source, SourceState
 from routing.storage import KeptLog
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections, Placement
-from rules.engine.intervals import Intervals
+from rules.engine.order.intervals import Intervals
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"

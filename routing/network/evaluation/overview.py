@@ -13,6 +13,7 @@ from typing import Any
 
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.delivery.sinks import Sink
+from routing.deployment import Deployed
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
@@ -22,7 +23,6 @@ from routing.network.evaluation.router import Router
 from routing.overlay.overlay import Overlay
 from routing.partition.fragment_text import division_facts
 from routing.partition.places import Division
-from routing.serving.deployment import Deployed
 from routing.serving.status import (
     STALLED_AFTER_S,
     UNKNOWN,

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from matcher.matching import Matching
 from matcher.model import EventBatch
+from routing.deployment import Deployed
 from routing.evaluation.replay import HasRoom
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, PlanFollowed, SinkTree, SubscriptionUpdate
@@ -40,7 +41,6 @@ from routing.overlay.trees import LocalTree
 from routing.partition.places import Division
 from routing.partition.questions import AskedSpans
 from routing.partition.replay_starts import horizons
-from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
 
 

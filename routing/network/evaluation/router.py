@@ -31,6 +31,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from routing.delivery.merged_detections import joined
+from routing.deployment import Deployed
 from routing.messages import Flow, SubscriptionUpdate
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.network.tables.branch import Branch
@@ -39,7 +40,6 @@ from routing.network.tables.filter_cover import maximal_of_type
 from routing.network.tables.filters import type_of
 from routing.overlay.trees import LocalTree
 from routing.partition.places import Division
-from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
 

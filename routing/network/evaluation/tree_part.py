@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
+from routing.deployment import Deployed
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.evaluation.router import Router
 from routing.network.recovery.resume_points import from_resume_points_on
-from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import NOTHING, Detections
 

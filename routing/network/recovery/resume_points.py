@@ -18,9 +18,9 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.delivery.merged_detections import MergedDetections
+from routing.deployment import Deployed
 from routing.order import greatest_time, least_time
 from routing.partition.replay_starts import starts
-from routing.serving.deployment import Deployed
 from routing.wire.composites import Encoded
 from rules.engine.engine import Detections
 

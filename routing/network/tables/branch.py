@@ -9,12 +9,12 @@ from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, EventType, Int64s
 from routing.delivery.delivery_batch import DeliveryBatch, in_messages
 from routing.delivery.subscriptions import delivery_batch_of
+from routing.deployment import Deployed
 from routing.messages import Catalog, Flow, SubscriptionUpdate
 from routing.network.tables.deferred_watermarks import DeferredWatermarks, RuleWatermarks
 from routing.network.tables.demand import Demand
 from routing.network.tables.filters import TypeFilters, filters_of, type_of
 from routing.order import greatest_time
-from routing.serving.deployment import Deployed
 
 
 class Branch:

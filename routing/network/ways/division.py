@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 
 from matcher.model import EventType
 from routing.config import Ordering
+from routing.deployment import Deployed
 from routing.messages import Catalog, Plan
 from routing.network.agreement.catalog import rules_of
 from routing.network.agreement.rounds import Absent, ReportedNode
@@ -25,7 +26,6 @@ from routing.overlay.graph import Edge, fathers_of
 from routing.partition.masters import work_out_pulls
 from routing.partition.placement import Partition, Tree, tree_of
 from routing.partition.places import Division
-from routing.serving.deployment import Deployed
 from rules.pattern import Rule
 
 NOTHING = Choice()

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from matcher.model import EventType
+from routing.deployment import Deployed
 from routing.messages import Catalog, SinkTree
 from routing.network.agreement.catalog import rules_of
 from routing.network.tables.filter_cover import maximal
 from routing.network.tables.filters import type_named
 from routing.partition.placement import is_unbounded
-from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange
 
 

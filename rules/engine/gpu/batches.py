@@ -25,7 +25,6 @@ from matcher.model import (
     StringColumn,
     UInt64s,
 )
-from rules.engine.interner import Interner
 from rules.engine.kernels.layout import (
     HEADER,
     ID_IS_DIGEST,
@@ -36,6 +35,7 @@ from rules.engine.kernels.layout import (
     ROW_SOURCE,
     ROW_TIME,
 )
+from rules.engine.linking.interner import Interner
 
 FEW = 16
 """So few matches, or codes, are sooner looked at one by one."""

@@ -15,7 +15,7 @@ from rules.engine.gpu.linking import is_multiple
 from rules.engine.gpu.machine import DEPTH
 from rules.engine.gpu.records import LEVELS_MAX, STEPS_MAX
 from rules.engine.kernels.words import GREATER, LESS, SAME, WANTED
-from rules.engine.timers import uses_timer
+from rules.engine.order.timers import uses_timer
 from rules.pattern import Rule
 from rules.planning.plan import RulePlan, Step, StepKind
 from rules.planning.planner import compile_rule

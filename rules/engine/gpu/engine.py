@@ -20,11 +20,8 @@ import numpy as np
 from matcher.errors import SchemaError
 from matcher.gpu.device import Device, device
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
-from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
-from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, Placement, beginning
-from rules.engine.footprints import in_bytes, split
 from rules.engine.gpu.batches import RuleMatches
 from rules.engine.gpu.eligible import TIED, reason_against
 from rules.engine.gpu.evaluation import DeviceFailed, Evaluation, Matches, Workspace
@@ -32,6 +29,9 @@ from rules.engine.gpu.linking import Linked, link
 from rules.engine.gpu.memory import Memory
 from rules.engine.gpu.ordering import Found
 from rules.engine.gpu.stores import Stores
+from rules.engine.intake.duplicates import DuplicateFilter
+from rules.engine.memory.footprints import in_bytes, split
+from rules.engine.order.catalogue import Catalogue
 from rules.engine.overrun import Overrun
 from rules.errors import Problem, RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet
@@ -111,7 +111,7 @@ class GpuEngine:
 
     def footprints(self) -> Mapping[str, int]:
         """The bytes that each rule takes on the device, and in the stores beside it
-        (:mod:`rules.engine.footprints`).
+        (:mod:`rules.engine.memory.footprints`).
         """
         kept: dict[int | str, int] = {
             one.number: one.words + self._memory.words_of(one) for one in self._stores.columns

@@ -18,8 +18,6 @@ from itertools import chain
 
 from matcher.identity import Key
 from matcher.model import TIME_MIN, Kind
-from rules.engine.assembler import word_of
-from rules.engine.catalogue import Deployed
 from rules.engine.gpu import records
 from rules.engine.gpu.machine import INSTRUCTION, WIDE_DEPTH
 from rules.engine.gpu.stores import Column, Stores
@@ -35,7 +33,9 @@ from rules.engine.kernels.words import (
     SAME,
     WANTED,
 )
-from rules.engine.steps import bound_kind, probe_kind
+from rules.engine.linking.assembler import word_of
+from rules.engine.linking.steps import bound_kind, probe_kind
+from rules.engine.order.catalogue import Deployed
 from rules.pattern import Policy
 from rules.planning.plan import Range, RulePlan, Step, StepKind, key_kind
 from rules.planning.planner import compile_rule

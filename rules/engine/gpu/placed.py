@@ -28,19 +28,19 @@ from matcher.errors import SchemaError
 from matcher.gpu.device import failures
 from matcher.matching import Told, nobody
 from matcher.model import TIME_MAX, EventBatch, UInt64s
-from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import Conflict
-from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, Placement, beginning
 from rules.engine.gpu.eligible import TIED, reason_against
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine, horizons_of
 from rules.engine.gpu.keeping import Kept
 from rules.engine.gpu.ordering import merged
 from rules.engine.gpu.placing import Placer
+from rules.engine.intake.duplicates import DuplicateFilter
+from rules.engine.intake.pending import times_of
+from rules.engine.order.catalogue import Catalogue, Deployed
 from rules.engine.overrun import Overrun
-from rules.engine.part import types_of
-from rules.engine.pending import times_of
+from rules.engine.threads.part import types_of
 from rules.pattern import TIMER, RuleSet
 from rules.planning.plan import RulePlan
 from rules.planning.planner import compile_rule

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from matcher.model import TIME_MIN
-from rules.engine.chooser import LOOK_EVENTS, MARGIN
-from rules.engine.costs import Costs
+from rules.engine.choice.chooser import LOOK_EVENTS, MARGIN
+from rules.engine.choice.costs import Costs
 from rules.engine.gpu.engine import GpuEngine
 from rules.engine.gpu.keeping import Kept
 from rules.engine.gpu.work import SAMPLE, Sampled, work_of

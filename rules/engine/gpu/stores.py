@@ -23,7 +23,7 @@ import numpy as np
 
 from matcher.model import Bools, EventBatch, EventType, Int64s, Kind, StringColumn
 from rules.engine.gpu.batches import Names, rows_as_batch
-from rules.engine.interner import Interner
+from rules.engine.intake.rows import RowWriter
 from rules.engine.kernels.layout import (
     HEADER,
     ID_IS_DIGEST,
@@ -34,7 +34,7 @@ from rules.engine.kernels.layout import (
     ROW_SOURCE,
     ROW_TIME,
 )
-from rules.engine.rows import RowWriter
+from rules.engine.linking.interner import Interner
 from rules.planning.columnar import satisfied
 from rules.planning.plan import ColumnPlan
 from runtime.growing import Growing

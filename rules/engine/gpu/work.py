@@ -1,9 +1,10 @@
 """How much a rule has to do, by what recent events are like: the figures that ``auto`` goes by.
 
-A sample of each type's last events tells how many of them a column takes, how many share a key,
-and how many let a condition pass; rates tell how many a window holds. The processor looks up what
-a key leaves, stops at what it has found, and asks summaries for plain aggregates
-(:mod:`rules.engine.costs`); a device looks at all that the first key leaves, or a range of values.
+A sample of each type's last events tells how many of them a column takes, how many share a key, and
+how many let a condition pass; rates tell how many a window holds. The processor looks up what a key
+leaves, stops at what it has found, and asks summaries for plain aggregates
+(:mod:`rules.engine.choice.costs`); a device looks at all that the first key leaves, or a range of
+values.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import AnyArray, EventBatch, StringColumn
-from rules.engine.costs import SELECTIVITY, Costs, Rates, estimate
+from rules.engine.choice.costs import SELECTIVITY, Costs, Rates, estimate
 from rules.engine.gpu.kernels import GATHER
 from rules.engine.gpu.linking import as_term, conditions_of
 from rules.engine.gpu.memory import TAIL_SHARE

@@ -45,7 +45,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "code": layout.CODE,
     "values": layout.VALUE,  # of the attributes that rules define
     "straight": _I,  # words of straight rules, see layout.STRAIGHT_HEADER
-    "published": _I,  # words of automata as published, see ``rules.engine.published.layout``
+    "published": _I,  # words of automata as published, see ``rules.engine.chains.published.layout``
     "private": _I,  # private accesses of consuming rules, each list ended by -1
     "dispatched": layout.DISPATCHED,  # open-addressed
     # What comes from outside, and waits for the marks of its types.

@@ -3,7 +3,7 @@
 What one rule needs is a small part of what all rules may: a rule about one last event has no use
 for automata, or for exact sums. So the parts that few rules need are compiled apart, each kept on
 disk on its own, and the kernels before them find their addresses in ``late``
-(``rules.engine.loading`` puts them there). All take the state and five words, and give one.
+(``rules.engine.linking.loading`` puts them there). All take the state and five words, and give one.
 
 Law: straight rules and other rules, automata and aggregates are loaded before a rule that needs
 them is evaluated. Summaries and looking ahead only save time: without them the call goes on in

@@ -165,7 +165,7 @@ LINK = np.dtype(
 )
 POOL = np.dtype(
     [
-        # Sequences of one model that wait in one state, see ``rules.engine.published``.
+        # Sequences of one model that wait in one state, see ``rules.engine.chains.published``.
         ("offset", _I),  # of their segment in the heap
         ("capacity", _I),  # how many it holds; 0 where there is none
         ("width", _I),  # words of each

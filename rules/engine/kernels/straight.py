@@ -1,4 +1,4 @@
-"""Evaluation of straight rules (``rules.engine.straight``): one last event after another.
+"""Evaluation of straight rules (``rules.engine.linking.straight``): one last event after another.
 
 The same match as ``detection`` finds, and written as there; but nothing is stacked, tried again
 or looked up, and the events of a match are told apart by where their rows stand.

@@ -18,11 +18,11 @@ from benchmarks.kill import _given_up
 from benchmarks.predicted import Prediction, predicted
 from benchmarks.report import Row, table
 from benchmarks.soak import Sample, growth
-from broker.cli import bench, main
+from broker.cli import bench, checkout, main
 
 
 def test_each_benchmark_of_the_list_is_one_and_stands_in_the_readme() -> None:
-    told = (bench.FOLDER / "README.md").read_text("utf-8")
+    told = (checkout.ROOT / "benchmarks" / "README.md").read_text("utf-8")
     for name in bench.BENCHMARKS:
         assert signature(bench._benchmark(name).run).parameters["quick"], name
         assert f"| `{name}` |" in told, name
@@ -142,7 +142,7 @@ def test_an_unknown_name_is_wrong_usage(capfd: pytest.CaptureFixture[str]) -> No
 def test_without_a_checkout_there_are_no_benchmarks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bench, "FOLDER", tmp_path / "benchmarks")
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
     assert main(["bench"]) == 2
     assert "needs a source checkout" in capfd.readouterr().err
 

@@ -11,11 +11,11 @@ from conversation import schema_of
 
 from matcher.model import EventType
 from routing.config import NodeConfig
+from routing.deployment import Deployments
 from routing.messages import Catalog, RuleFacts
 from routing.network.agreement.catalog import catalog_of, digest_of, merged, rules_of
 from routing.serving import known_rules
 from routing.serving.advertisements import Advertisements
-from routing.serving.deployment import Deployments
 from rules.language import load
 from rules.pattern import RuleSet
 from simulator.fuzzing.making import random_case

@@ -10,12 +10,12 @@ from typing import cast
 import pytest
 
 from matcher.model import EventType
+from routing.deployment import Deployed
 from routing.network.brokers.measurements import preferred
 from routing.network.strategy import Adaptive, Choice
 from routing.network.ways.cost_model import CostModel, DividedTree, Measured
 from routing.partition.placement import Tree, tree_of
 from routing.partition.places import Division
-from routing.serving.deployment import Deployed
 from routing.wire.sizes import ASKING_BYTES, MESSAGE, event_bytes, mark_bytes
 from rules.language import load
 from rules.pattern import Rule

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from routing.deployment import Deployed
 from routing.network.brokers.planner import has_moved
 from routing.partition.placement import Partition
 from routing.partition.places import Division
-from routing.serving.deployment import Deployed
 from rules.language import load
 
 RULE = load("event A(p: int)\nrule r: define X(p: int) from A() as a where p = a.p").rules[0]

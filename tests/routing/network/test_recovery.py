@@ -22,11 +22,11 @@ from matcher.model import (
 )
 from matcher.single import singles
 from routing.delivery.deduplicator import Deduplicator
+from routing.deployment import Deployed
 from routing.evaluation.blocks import BLOCK_EVENTS
 from routing.network.recovery.replay_buffer import APART, ReplayBuffer
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.partition.replay_starts import horizons
-from routing.serving.deployment import Deployed
 from rules.engine import make
 
 A, B = schema_of("A(n: int)"), schema_of("B(n: int)")

@@ -10,13 +10,13 @@ import pytest
 from conversation import batches_of, schema_of
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
+from routing.deployment import Deployed
 from routing.messages import Catalog, Flow, RuleFacts, SubscriptionUpdate
 from routing.network.agreement.catalog import rules_of
 from routing.network.evaluation.router import Router
 from routing.overlay.trees import LocalTree
 from routing.partition.placement import Partition
 from routing.partition.places import Division
-from routing.serving.deployment import Deployed
 from rules.engine.engine import NOTHING, Detections
 
 RULES = 4

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from routing.deployment import Deployed
 from routing.messages import Report
 from routing.network.agreement.rounds import combined
 from routing.network.recovery.resume_points import least, over
-from routing.serving.deployment import Deployed
 from rules.language import load
 
 

@@ -5,10 +5,10 @@ from random import Random
 import networkx as nx
 import pytest
 
+from routing.deployment import Deployed
 from routing.messages import Catalog, RuleFacts
 from routing.network.ways.sink_trees import below, kinds_of
 from routing.overlay.graph import fathers_of
-from routing.serving.deployment import Deployed
 from rules.language import load
 
 HEAD = "event A(p: int)\nevent B(p: int)\n"

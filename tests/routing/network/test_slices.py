@@ -10,17 +10,17 @@ from conversation import batches_of, schema_of
 from slow_slices import slow_slices
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
+from routing import deployment
+from routing.deployment import Deployed
 from routing.evaluation import replay, tree_evaluator
 from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
 from routing.network.brokers import resending
 from routing.partition.rule_states import ResumedRule
-from routing.serving import deployment
-from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
-from rules.engine.intervals import Intervals
+from rules.engine.order.intervals import Intervals
 
 FIRE = """
 rule fire: define Fire(room: string, value: float)

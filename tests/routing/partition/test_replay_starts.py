@@ -9,9 +9,9 @@ from pairs import seeds
 import rules
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventBatch, EventType
+from routing.deployment import Deployed
 from routing.partition.derivation import reach_of, reaches_of
 from routing.partition.replay_starts import horizons
-from routing.serving.deployment import Deployed
 from rules.engine import make
 from rules.pattern import TIMER, RuleSet
 

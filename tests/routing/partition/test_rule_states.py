@@ -13,15 +13,15 @@ from timeline import batches
 import rules
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventType
+from routing.deployment import Deployed
 from routing.durability.state_table import StateTable
 from routing.messages import RuleState
 from routing.partition.replay_starts import horizons, replay_starts
 from routing.partition.rule_states import StateNotes, groups_of, resume
-from routing.serving.deployment import Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
-from rules.engine.intervals import Intervals
-from rules.engine.parts import PartedEngine
+from rules.engine.order.intervals import Intervals
+from rules.engine.threads.parts import PartedEngine
 from rules.pattern import RuleSet
 
 COUNT = int(os.environ.get("REXMQ_STATES", "60" if WHOLE else "10"))

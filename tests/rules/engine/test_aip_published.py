@@ -9,7 +9,7 @@ from event_batches import batch_of_events
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType
 from rules.engine import make
-from rules.engine.published import AipPublished
+from rules.engine.chains.published import AipPublished
 from rules.errors import RuleErrors
 
 SECOND = MICROSECONDS

@@ -16,10 +16,11 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from rules.engine import growth, make
+from rules.engine import make
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
-from rules.engine.naive import NaiveEngine
+from rules.engine.memory import growth
+from rules.engine.oracle.naive import NaiveEngine
 from runtime.memory import filled, zeros
 
 SECOND = MICROSECONDS

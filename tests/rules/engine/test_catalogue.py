@@ -7,7 +7,7 @@ import pytest
 
 import rules
 from matcher.model import TIME_MAX, TIME_MIN
-from rules.engine.catalogue import Catalogue, Deployed
+from rules.engine.order.catalogue import Catalogue, Deployed
 from rules.errors import RuleErrors
 from rules.pattern import Rule, RuleSet
 

@@ -20,11 +20,13 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.single import Row
-from rules.engine import clock, duplicates, growth, interner, retention
 from rules.engine.cdp import CdpEngine
+from rules.engine.intake import clock, duplicates
 from rules.engine.kernels import layout
-from rules.engine.naive import NaiveEngine
-from rules.engine.outlets import Outlets
+from rules.engine.linking import interner
+from rules.engine.memory import growth, retention
+from rules.engine.oracle.naive import NaiveEngine
+from rules.engine.results.outlets import Outlets
 from runtime.memory import filled, zeros
 
 SECOND = MICROSECONDS

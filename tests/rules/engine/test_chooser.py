@@ -9,7 +9,7 @@ import rules
 from matcher.model import TIME_MAX, Event, EventBatch, EventIds, EventType, StringColumn
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
-from rules.engine.costs import Costs
+from rules.engine.choice.costs import Costs
 from rules.engine.engine import Detector
 
 TYPES = {name: EventType.of(name, v="int") for name in "ABC"}
@@ -25,8 +25,8 @@ SELDOM = {"A": 0.1, "B": 0.89, "C": 0.01}
 
 @pytest.fixture(autouse=True)
 def chosen_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rules.engine.chooser.LOOK_EVENTS", 400)
-    monkeypatch.setattr("rules.engine.chooser.DRAFT_EVENTS", 100)
+    monkeypatch.setattr("rules.engine.choice.chooser.LOOK_EVENTS", 400)
+    monkeypatch.setattr("rules.engine.choice.chooser.DRAFT_EVENTS", 100)
 
 
 def engine_of(name: str, text: str = SEQUENCE) -> Detector:

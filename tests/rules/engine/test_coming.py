@@ -21,8 +21,8 @@ from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch
 from rules.checking.dependencies import TerminatorCycles
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
-from rules.engine.intervals import Intervals
-from rules.engine.parts import PartedEngine
+from rules.engine.order.intervals import Intervals
+from rules.engine.threads.parts import PartedEngine
 from rules.errors import RuleErrors
 from rules.pattern import Rule, RuleSet
 

@@ -10,7 +10,7 @@ from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
-from rules.engine.parts import PartedEngine
+from rules.engine.threads.parts import PartedEngine
 
 TEMP, SMOKE = EventType.of("Temp", n="int"), EventType.of("Smoke", n="int")
 TEXT = """

@@ -8,9 +8,9 @@ import pytest
 
 from matcher.contents import SEED
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
-from rules.engine import duplicates
 from rules.engine.conflict import Conflict
-from rules.engine.duplicates import DuplicateFilter
+from rules.engine.intake import duplicates
+from rules.engine.intake.duplicates import DuplicateFilter
 
 TICK = EventType.of("Tick")
 VALUE = EventType.of("Value", v="int")

@@ -11,9 +11,9 @@ from matcher.model import MICROSECONDS, Event, EventType
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
-from rules.engine.footprints import WORD, segments, split
 from rules.engine.kernels import layout
-from rules.engine.parts import PartedEngine
+from rules.engine.memory.footprints import WORD, segments, split
+from rules.engine.threads.parts import PartedEngine
 
 TYPES = [EventType.of(name, n="int", k="int") for name in ("Temp", "Smoke", "Gas")]
 DECLARED = "".join(f"event {one}\n" for one in TYPES)

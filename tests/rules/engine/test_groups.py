@@ -9,7 +9,7 @@ import rules
 from matcher.model import TIME_MIN, EventType
 from matcher.single import Row, Single
 from rules.engine.cdp import WAITING_MAX, CdpEngine
-from rules.engine.groups import Groups
+from rules.engine.order.groups import Groups
 
 NAMES = [f"t{number}" for number in range(6)]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from matcher.model import TIME_MAX, TIME_MIN
-from rules.engine.columns import ColumnTables
-from rules.engine.horizons import Lookbacks
-from rules.engine.interner import Interner
 from rules.engine.kernels import layout
-from rules.engine.tables import RecordTable
+from rules.engine.linking.columns import ColumnTables
+from rules.engine.linking.horizons import Lookbacks
+from rules.engine.linking.interner import Interner
+from rules.engine.linking.tables import RecordTable
 
 TIMES = (TIME_MIN, TIME_MIN + 3, -5, 0, 7, 40, TIME_MAX - 1, TIME_MAX)
 

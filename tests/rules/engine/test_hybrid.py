@@ -15,12 +15,12 @@ from pairs import seeds
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType
 from rules.engine import make
-from rules.engine.hybrid.chains import Window
-from rules.engine.hybrid.costs import AgentWork, expected, loads_of, shares_of, units_of
-from rules.engine.hybrid.engine import HybridEngine
-from rules.engine.hybrid.memory import ChunkMemory
-from rules.engine.hybrid.pipeline import Crew, limits, reaches
-from rules.engine.hybrid.roles import inputs_of, verify_roles
+from rules.engine.chains.hybrid.chains import Window
+from rules.engine.chains.hybrid.costs import AgentWork, expected, loads_of, shares_of, units_of
+from rules.engine.chains.hybrid.engine import HybridEngine
+from rules.engine.chains.hybrid.memory import ChunkMemory
+from rules.engine.chains.hybrid.pipeline import Crew, limits, reaches
+from rules.engine.chains.hybrid.roles import inputs_of, verify_roles
 from rules.errors import RuleErrors
 
 SECOND = MICROSECONDS
@@ -120,7 +120,7 @@ def test_a_worker_that_fails_ends_the_detection_with_its_error(
     def fail(*_: object, **__: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr("rules.engine.hybrid.memory.np.empty", fail)
+    monkeypatch.setattr("rules.engine.chains.hybrid.memory.np.empty", fail)
     with pytest.raises(MemoryError, match="no room"):
         engine.advance(300 * SECOND)
 
@@ -130,14 +130,14 @@ def test_what_goes_wrong_outside_compiled_code_ends_the_other_workers_too(
 ):
     engine = engine_of(Crew(3, "state", at_once, few=0))
     push(engine, 400)
-    from rules.engine.hybrid.working import work
+    from rules.engine.chains.hybrid.working import work
 
     def fail(address: int, worker: int) -> int:
         if worker == 1:
             raise ZeroDivisionError("here")
         return work(address, worker)
 
-    monkeypatch.setattr("rules.engine.hybrid.pipeline.work", fail)
+    monkeypatch.setattr("rules.engine.chains.hybrid.pipeline.work", fail)
     with pytest.raises(ZeroDivisionError, match="here"):
         engine.advance(300 * SECOND)
 

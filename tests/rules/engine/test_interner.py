@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from rules.engine import interner
-from rules.engine.interner import Interner, Texts
+from rules.engine.linking import interner
+from rules.engine.linking.interner import Interner, Texts
 from rules.terms import TextFunction
 from rules.texts import TEXT_MAX
 

@@ -1,4 +1,4 @@
-"""Rules that hold up to an instant (rules.engine.intervals)."""
+"""Rules that hold up to an instant (rules.engine.order.intervals)."""
 
 from dataclasses import replace
 from random import Random
@@ -13,7 +13,7 @@ import rules
 from matcher.identity import rule_id
 from matcher.model import MICROSECONDS, TIME_MAX, Event
 from rules.engine.engine import Detections
-from rules.engine.intervals import Intervals, told
+from rules.engine.order.intervals import Intervals, told
 from rules.pattern import RuleSet
 
 SECONDS = 12

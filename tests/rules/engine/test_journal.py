@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from rules.engine import journal as journals
-from rules.engine.blocks import Explicit
-from rules.engine.journal import Journal
+from rules.engine.intake import journal as journals
+from rules.engine.intake.blocks import Explicit
+from rules.engine.intake.journal import Journal
 from rules.engine.kernels.seen import CONFLICT, REPEAT
 
 

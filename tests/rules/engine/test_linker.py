@@ -4,9 +4,9 @@ import numpy as np
 
 import rules
 from matcher.model import TIME_MAX, TIME_MIN
-from rules.engine.catalogue import Catalogue
-from rules.engine.interner import Interner
-from rules.engine.linker import Linker
+from rules.engine.linking.interner import Interner
+from rules.engine.linking.linker import Linker
+from rules.engine.order.catalogue import Catalogue
 
 SCHEMAS = "event A(k: int, s: string, v: float) event B(k: int) "
 

@@ -9,7 +9,7 @@ from pretended import Restless
 
 import rules.engine
 from rules.engine.cdp import CdpEngine
-from rules.engine.parts import PartedEngine
+from rules.engine.threads.parts import PartedEngine
 
 MAKERS = {name: partial(make, name) for name in (*OF_MEANING, *PLACED)} | {
     "auto": make,

@@ -9,8 +9,8 @@ from timeline import history, push, written
 import rules
 from matcher.errors import SchemaError
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
-from rules.engine import timers
-from rules.engine.naive import NaiveEngine
+from rules.engine.oracle.naive import NaiveEngine
+from rules.engine.order import timers
 
 
 def engine_of(text: str, **options: int) -> NaiveEngine:

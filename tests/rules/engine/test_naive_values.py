@@ -12,7 +12,7 @@ from fractions import Fraction
 import pytest
 
 from matcher.model import Kind, Value
-from rules.engine.naive_values import _FUNCTIONS, Scope, _square_root, value_of
+from rules.engine.oracle.values import _FUNCTIONS, Scope, _square_root, value_of
 from rules.terms import (
     And,
     Arithmetic,

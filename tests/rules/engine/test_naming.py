@@ -6,7 +6,7 @@ import pytest
 
 from matcher.identity import event_key
 from matcher.model import StringColumn
-from rules.engine.naming import FEW, keys_of
+from rules.engine.intake.naming import FEW, keys_of
 
 NUMBERS = ["0", "1", "-1", "9223372036854775807", "-9223372036854775808"]
 NO_NUMBERS = ["", "-", "-0", "--3", "+3", "007", " 3", "3 ", "1_0", "\u0661\u0662"]

@@ -13,10 +13,11 @@ import rules
 from broker.parallel import engine_of
 from matcher.model import MICROSECONDS, TIME_MAX, Event
 from matcher.rows import batch_of
-from rules.engine import make, outlets
+from rules.engine import make
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detections, Detector
 from rules.engine.overrun import Overrun
+from rules.engine.results import outlets
 
 SCHEMAS = "event A(x: int) event B(y: int) event T(z: int)\n"
 PAIRS = """

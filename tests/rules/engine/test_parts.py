@@ -1,4 +1,4 @@
-"""Rules in parts detect what they detect together, in the same order (rules.engine.parts)."""
+"""Rules in parts detect what they detect together, in the same order (threads.parts)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +15,10 @@ import rules
 from broker.cli import main
 from matcher.model import MICROSECONDS, TIME_MAX, Event
 from matcher.rows import batch_of
-from rules.engine.catalogue import Deployed
 from rules.engine.cdp import CdpEngine
-from rules.engine.part import Part
-from rules.engine.parts import AtOnce, PartedEngine
+from rules.engine.order.catalogue import Deployed
+from rules.engine.threads.part import Part
+from rules.engine.threads.parts import AtOnce, PartedEngine
 from rules.errors import RuleErrors
 
 CASES = len(seeds(100, 150))

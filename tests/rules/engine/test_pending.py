@@ -118,7 +118,7 @@ def test_what_arrives_is_what_marks_have_passed_in_order(seed: int):
 
 
 def test_room_that_only_a_great_many_events_needed_is_given_back(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("rules.engine.pending.KEPT_MAX", 1000)
+    monkeypatch.setattr("rules.engine.intake.pending.KEPT_MAX", 1000)
     pushed = Pushed()
     pushed.push(0, [(time, "s", time, time) for time in range(5000)], alone=False)
     assert pushed.take(10, [10] * 3, TIME_MAX) == list(range(10))

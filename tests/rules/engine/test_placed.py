@@ -17,7 +17,7 @@ import rules
 from matcher.model import TIME_MAX, Event, EventBatch, EventIds, EventType, StringColumn
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
-from rules.engine.costs import Costs
+from rules.engine.choice.costs import Costs
 from rules.engine.engine import Placement
 from rules.engine.gpu.eligible import TIED
 from rules.engine.gpu.engine import GpuEngine
@@ -25,7 +25,7 @@ from rules.engine.gpu.keeping import TOGETHER, Kept
 from rules.engine.gpu.placed import FAILED, PlacedEngine
 from rules.engine.gpu.placing import UNKNOWN, DeviceCosts, Placer
 from rules.engine.gpu.work import Sampled, work_of
-from rules.engine.naive import NaiveEngine
+from rules.engine.oracle.naive import NaiveEngine
 from rules.planning.planner import compile_rule
 
 SEEDS = range(12)

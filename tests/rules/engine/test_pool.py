@@ -1,10 +1,10 @@
-"""Memory serves again only when nobody holds what stood in it (rules.engine.pool)."""
+"""Memory serves again only when nobody holds what stood in it (rules.engine.results.pool)."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from rules.engine.pool import KEPT_MAX, SMALL, Pool
+from rules.engine.results.pool import KEPT_MAX, SMALL, Pool
 
 
 def test_what_nobody_holds_is_lent_again() -> None:

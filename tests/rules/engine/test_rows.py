@@ -8,7 +8,7 @@ import rules
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from matcher.single import Row, Single
 from rules.engine.cdp import CdpEngine
-from rules.engine.rows import row_of
+from rules.engine.intake.rows import row_of
 
 TYPE = EventType.of("Reading", area="string", value="float", count="int", wet="bool")
 VALUES = {

@@ -10,8 +10,8 @@ from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
 from rules.engine.kernels import layout
-from rules.engine.loading import load
-from rules.engine.naive import NaiveEngine
+from rules.engine.linking.loading import load
+from rules.engine.oracle.naive import NaiveEngine
 
 TYPES = [EventType.of(name, k="int", v="float", s="string") for name in ("A", "B", "C")]
 SCHEMAS = "".join(f"event {type_}\n" for type_ in TYPES)

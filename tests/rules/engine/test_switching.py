@@ -11,7 +11,7 @@ from sequence_cases import sequence_case
 
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detections
-from rules.engine.naive import NaiveEngine
+from rules.engine.oracle.naive import NaiveEngine
 
 PARTS = 8
 CASES = len(seeds(24, 80))

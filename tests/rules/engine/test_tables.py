@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from rules.engine.tables import BlockTable, RecordTable
+from rules.engine.linking.tables import BlockTable, RecordTable
 
 PAIR = np.dtype([("one", np.int64), ("other", np.int64)])
 

@@ -9,7 +9,7 @@ from matcher.model import MICROSECONDS, TIME_MAX, EventType
 from matcher.rows import batch_of
 from rules import load
 from rules.engine import Detections, make
-from rules.engine.ticking import fires_idle
+from rules.engine.intake.ticking import fires_idle
 from tests.engines import NAMES
 
 SCHEMAS = "event A(x: int)\nevent B(x: int)\n"

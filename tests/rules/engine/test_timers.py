@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from matcher.model import MICROSECONDS, EventType, Kind, Value
-from rules.engine import timers
+from rules.engine.order import timers
 from rules.pattern import TIMER, Rule
 from rules.terms import AttributeOf, Compare, Comparison, Expression, Literal, Or
 from rules.zones import stretches

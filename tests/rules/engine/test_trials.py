@@ -15,14 +15,14 @@ import rules
 from broker.parallel import beside_hybrid, deployed
 from matcher.model import TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 from rules.engine.cdp import CdpEngine
-from rules.engine.chooser import Look
-from rules.engine.costs import Costs, Rates, hybrid_cost
+from rules.engine.chains.hybrid.engine import HybridEngine
+from rules.engine.chains.hybrid.pipeline import Crew
+from rules.engine.chains.hybrid.trials import TRIAL_LOOKS, Trials
+from rules.engine.choice.chooser import Look
+from rules.engine.choice.costs import Costs, Rates, hybrid_cost
 from rules.engine.engine import Detections, Detector
-from rules.engine.hybrid.engine import HybridEngine
-from rules.engine.hybrid.pipeline import Crew
-from rules.engine.hybrid.trials import TRIAL_LOOKS, Trials
-from rules.engine.naive import NaiveEngine
-from rules.engine.parts import PartedEngine
+from rules.engine.oracle.naive import NaiveEngine
+from rules.engine.threads.parts import PartedEngine
 from rules.pattern import Rule, RuleSet
 from rules.planning.planner import compile_rule
 
@@ -93,8 +93,8 @@ def test_moves_in_mid_stream_change_no_result(make_case, part: int) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials cost nothing to begin."""
-    monkeypatch.setattr("rules.engine.hybrid.trials.LOADED", 0.0)
-    monkeypatch.setattr("rules.engine.hybrid.trials.COMPILED", 0.0)
+    monkeypatch.setattr("rules.engine.chains.hybrid.trials.LOADED", 0.0)
+    monkeypatch.setattr("rules.engine.chains.hybrid.trials.COMPILED", 0.0)
 
 
 def look(elapsed: int, ticks: float, rate: float = 1.0) -> Look:
@@ -204,8 +204,8 @@ def fed(
 def test_auto_tries_hybrid_where_conditions_are_between_distant_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rules.engine.chooser.LOOK_EVENTS", 1_000)
-    monkeypatch.setattr("rules.engine.hybrid.engine.LOOK_EVENTS", 1_000)
+    monkeypatch.setattr("rules.engine.choice.chooser.LOOK_EVENTS", 1_000)
+    monkeypatch.setattr("rules.engine.chains.hybrid.engine.LOOK_EVENTS", 1_000)
     detector, places = deployed("auto", rules.load(SCHEMAS + DISTANT), 1), list[int]()
     found = fed(detector, 30_000, EVEN, lambda: places.append(len(detector.parts[-1])))
     assert places[0] == 0

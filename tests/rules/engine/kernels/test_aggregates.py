@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from pairs import seeds
 
-from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS, aggregate
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.naive_values import _FUNCTIONS
+from rules.engine.linking.interner import Interner
+from rules.engine.oracle.values import _FUNCTIONS
 from rules.terms import Function
 
 Number = int | float

@@ -5,10 +5,10 @@ import pytest
 
 import rules
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
-from rules.engine import loading
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
 from rules.engine.kernels.ahead import BLOCK, FEW, GROWS, LISTS, RULES, WALKED_MAX
+from rules.engine.linking import loading
 
 A, B = (EventType.of(name, k="int") for name in "AB")
 SCHEMAS = f"event {A} event {B}\n"
@@ -70,7 +70,7 @@ def test_rules_and_lists_of_the_next_events_are_asked_for():
 
 
 def test_lists_that_keys_lead_to_are_asked_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("rules.engine.growth.LOOK_MIN", 0)
+    monkeypatch.setattr("rules.engine.memory.growth.LOOK_MIN", 0)
     engine = engine_of(
         "rule r: define X(n: int) from A() as a and last B(k = a.k) as b within 1 s from a"
         " where n = b.k"

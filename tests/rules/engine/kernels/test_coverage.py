@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from rules.engine.growth import grow, new_arrays
-from rules.engine.interner import Interner
 from rules.engine.kernels import layout, memory
 from rules.engine.kernels.aggregates import FUNCTIONS, aggregate
 from rules.engine.kernels.late import late_aggregates
-from rules.engine.loading import load
+from rules.engine.linking.interner import Interner
+from rules.engine.linking.loading import load
+from rules.engine.memory.growth import grow, new_arrays
 from rules.terms import Function
 from runtime.memory import zeros
 

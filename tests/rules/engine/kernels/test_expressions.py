@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from matcher.model import Kind, Value
-from rules.engine.assembler import word_of
-from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.expressions import run
-from rules.engine.naive_values import Scope, value_of
+from rules.engine.linking.assembler import word_of
+from rules.engine.linking.interner import Interner
+from rules.engine.oracle.values import Scope, value_of
 from rules.planning.program import Instruction, Op, conjunction
 from rules.planning.program import program as program_of
 from rules.terms import (

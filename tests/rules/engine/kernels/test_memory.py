@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from rules.engine.growth import grow, new_arrays
 from rules.engine.kernels import layout, memory
 from rules.engine.kernels.arrays import Arrays
+from rules.engine.memory.growth import grow, new_arrays
 from runtime.memory import filled
 
 Key = tuple[int, int, int]

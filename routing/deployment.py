@@ -1,0 +1,440 @@
+"""Rules that are deployed, since when, and the types that each of them needs (tesla.md S15).
+
+Law 1: a text is deployed whole or not at all, and everything that could refuse it is known before
+anything is changed.
+
+Law 2: a rule holds from an instant beyond all that has been published of what it needs; from the
+beginning, when that is nothing yet, so that a live run equals a recorded one. One that ticks by the
+clock holds from now at the earliest: where the input begins is known in a recording alone (S13),
+and a broker that has seen an old event must not tick through all the years since. Example: Temp has
+come to 40 s: a rule over Temp that is deployed now holds from just beyond 40 s.
+
+Law 3: a rule holds up to an instant that is chosen when it is removed: beyond all that has been
+published of what it needs, and not before any that it has been evaluated at. What was published
+before is still found. Both instants are told to who removes or replaces. Until everybody has what
+it found it is a rule as any other, only that nobody can name it; then it is dropped. Example: Smoke
+of 25 s has been published when ``fire`` is removed: with the Temp that is still to come it makes a
+Fire, Smoke of 26 s makes none.
+
+Law 4: a name's versions count up for ever, so that no two deployments share composite ids (S15).
+Each is a rule of its own, with an id (matcher.identity.rule_id) for name.
+
+Law 5: a version that replaces another holds from no earlier than where that ends, whatever they
+need: of both, one holds at an instant at most.
+
+Law 6: what sinks hold of rules outlasts the counting of these, which begins anew where others are
+gone (Deployed.serial). So for their order a rule has a *turn*, which stays as it is for as long as
+the rule is there; where rules are known in another order by now, all have later turns than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+
+from matcher.identity import plain_name, rule_id
+from matcher.model import TIME_MAX, TIME_MIN, EventType
+from routing.config import NodeConfig
+from routing.errors import Refusal
+from routing.messages import Code
+from rules.checking.dependencies import arrange
+from rules.engine.order.intervals import Intervals
+from rules.errors import RuleErrors
+from rules.pattern import TIMER, Rule, RuleSet
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A rule that holds in [since, until). ``since`` None: from the beginning; ``until`` None: it
+    is in force, and nobody knows yet; ``serial`` counts deployments. The rule's name is its id.
+
+    It stays the same rule while others that were deployed before it go, whatever it is counted as,
+    and when it is known to end.
+    """
+
+    rule: Rule = field(compare=False)
+    since: int | None
+    version: int
+    serial: int = field(compare=False)
+    until: int | None = field(default=None, compare=False)
+    owner: str = field(default="", compare=False)
+    """The user who deployed it; "" where nobody had to say who they are."""
+    identity: tuple[str, str, tuple[EventType, ...]] = field(init=False, repr=False)
+    """Its id, its text, and the types that this speaks of."""
+    uses: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The names of the types that it uses."""
+
+    def __post_init__(self) -> None:
+        rule = self.rule
+        identity = rule.name, rule.text, (rule.defines, *rule.used_types)
+        object.__setattr__(self, "identity", identity)
+        object.__setattr__(self, "uses", frozenset(_used(rule)))
+
+    @property
+    def name(self) -> str:
+        """The name by which clients call it, in whatever version."""
+        return plain_name(self.rule.name)
+
+    @property
+    def begin(self) -> int:
+        """``since`` as a time, TIME_MIN for the beginning."""
+        return TIME_MIN if self.since is None else self.since
+
+    @property
+    def end(self) -> int:
+        """``until`` as a time, TIME_MAX where nobody knows yet."""
+        return TIME_MAX if self.until is None else self.until
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place among the rules, for simultaneous composite events (E4, S15)."""
+        return self.begin, self.serial
+
+    @property
+    def mentions(self) -> tuple[EventType, ...]:
+        """The types that it names, each once, ``Timer`` apart."""
+        return self.rule.mentions
+
+
+class Deployments:
+    """All rules by id: those in force, at most ``rules_max``, and those that end (Law 3).
+
+    ``published`` below are the names of the types that have, or have had, advertisers.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._rules: dict[str, Deployed] = {}
+        self._in_order: tuple[Deployed, ...] | None = ()
+        """The same in their order; None until somebody asks."""
+        self._in_force: dict[str, Deployed] = {}
+        """Rules that nobody has removed or replaced, by name."""
+        self._versions: dict[str, int] = {}
+        self._needs: dict[str, frozenset[str]] = {}
+        self._users: Mapping[str, Sequence[Deployed]] = {}
+        """By type, the rules that use it."""
+        self._groups: dict[str, tuple[frozenset[str], ...]] = {}
+        self.need_clock = False
+        """Whether a rule needs ``Timer``."""
+        self._defining: dict[str, tuple[Deployed, ...]] = {}
+        self._published: frozenset[str] = frozenset()
+        """The defined types that were published when the needs were worked out."""
+        self._serial = 0
+        self._turns: dict[str, int] = {}
+        """By id (Law 6)."""
+        self._last_turn = 0
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limit."""
+        self._rules_max = config.rules_max
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __iter__(self) -> Iterator[Deployed]:
+        return iter(self._rules.values())
+
+    @property
+    def rules(self) -> tuple[Deployed, ...]:
+        """All rules, in their order (E4)."""
+        if self._in_order is None:
+            self._in_order = tuple(sorted(self._rules.values(), key=lambda one: one.place))
+        return self._in_order
+
+    @property
+    def in_force(self) -> tuple[Deployed, ...]:
+        """Rules in force, in their order."""
+        return tuple(sorted(self._in_force.values(), key=lambda deployed: deployed.place))
+
+    @property
+    def ending(self) -> tuple[Deployed, ...]:
+        """Rules that are known to end (Law 3)."""
+        if len(self._rules) == len(self._in_force):
+            return ()
+        return tuple(one for one in self._rules.values() if one.until is not None)
+
+    def find(self, rule: str) -> Deployed | None:
+        """The rule of that id, if there is one."""
+        return self._rules.get(rule)
+
+    def find_in_force(self, name: str) -> Deployed | None:
+        """The version of the rule of that name that is in force, if there is one."""
+        return self._in_force.get(name)
+
+    def order(self, name: str) -> tuple[int, int]:
+        """Where composite events of a rule stand among simultaneous ones (E4), as ``place``, but
+        for as long as they may be held (Law 6); (0, 0) for one that is not there.
+        """
+        deployed = self.find(name)
+        return (0, 0) if deployed is None else (deployed.begin, self._turns[name])
+
+    def defining(self, type_name: str) -> tuple[Deployed, ...]:
+        """The rules that define a type."""
+        return self._defining.get(type_name, ())
+
+    def using(self, type_name: str) -> Sequence[Deployed]:
+        """The rules that use events of a type."""
+        return self._users.get(type_name, ())
+
+    def needs(self, rule_name: str) -> frozenset[str]:
+        """The published types (``Timer`` too) whose marks bind a rule, through all rules below."""
+        return self._needs[rule_name]
+
+    def are_over(self, type_name: str) -> bool:
+        """Whether some rule names a type."""
+        return type_name in self._users or type_name in self._defining
+
+    def published_below(self, type_name: str) -> set[str]:
+        """The published types that events of a type come, or are made, from."""
+        needed = (self.needs(one.rule.name) for one in self.defining(type_name))
+        return {type_name}.union(*needed)
+
+    def groups(self, type_name: str) -> tuple[frozenset[str], ...]:
+        """The distinct sets of needs that have this type in them."""
+        return self._groups.get(type_name, ())
+
+    @property
+    def used(self) -> Iterable[str]:
+        """The types that some rule uses."""
+        return self._users.keys()
+
+    # --- changes ---
+
+    def check(self, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
+        """Refusal when the rules do not go with those that are there, of which they replace some
+        (Law 1). Those hold for a while yet, beside the new ones.
+        """
+        gone = {deployed.name for deployed in replaced}
+        for rule in rules.rules:
+            if rule.name in self._in_force and rule.name not in gone:
+                raise Refusal(
+                    Code.IN_USE,
+                    f"a rule named {rule.name} is deployed; replace it, or remove it first",
+                )
+        if len(self._in_force) - len(gone) + len(rules.rules) > self._rules_max:
+            raise Refusal(Code.LIMIT, f"more than {self._rules_max} rules (rules_max)")
+        in_force = [one.rule for one in self._in_force.values() if one.name not in gone]
+        ending = [one.rule for one in (*self.ending, *replaced)]
+        try:
+            arrange([*in_force, *rules.rules])
+        except RuleErrors as errors:
+            raise Refusal(Code.BAD_RULES, str(errors)) from None
+        if not ending:
+            return
+        try:
+            arrange([*in_force, *ending, *rules.rules])
+        except RuleErrors as errors:
+            names = ", ".join(sorted({plain_name(rule.name) for rule in ending}))
+            hint = f"{names} still holds for a while as it was: remove it, and deploy this later"
+            raise Refusal(Code.BAD_RULES, f"{errors}\n{hint}") from None
+
+    def owned(self, user: str) -> int:
+        """How many rules in force a user owns."""
+        return sum(1 for one in self._in_force.values() if one.owner == user)
+
+    def version_of(self, rules: RuleSet) -> int:
+        """The version that a set of rules gets (Law 4)."""
+        return max((self._versions.get(rule.name, -1) + 1 for rule in rules.rules), default=0)
+
+    def add(
+        self, rules: Sequence[Rule], since: int | None, version: int, owner: str = ""
+    ) -> tuple[Deployed, ...]:
+        """Put rules in force that were checked. ``rearrange`` must follow."""
+        self._forget_turns()
+        added = []
+        for rule in rules:
+            self._serial += 1
+            named = _by_itself(rule).named(rule_id(rule.name, version))
+            added.append(Deployed(named, since, version, self._serial, owner=owner))
+            self._versions[rule.name] = version
+            self._take_turn(named.name)
+        self._in_order = None
+        self._rules.update((deployed.rule.name, deployed) for deployed in added)
+        self._in_force.update((deployed.name, deployed) for deployed in added)
+        return tuple(added)
+
+    @property
+    def ended(self) -> Mapping[str, int]:
+        """The last versions of the rules that are not in force any more, by name (Law 4)."""
+        return {name: one for name, one in self._versions.items() if name not in self._in_force}
+
+    def adopt(
+        self,
+        rules: Iterable[Deployed],
+        published: Iterable[str],
+        ended: Iterable[tuple[str, int]] = (),
+    ) -> tuple[str, ...]:
+        """Have exactly these rules, as another broker says (Law 1 was kept there).
+
+        Gives the ids that mean no rule any more, or another than before.
+        """
+        before, self._in_order = self._rules, None
+        self._rules = {deployed.rule.name: deployed for deployed in rules}
+        self._in_force = {one.name: one for one in self._rules.values() if one.until is None}
+        gone = tuple(name for name, one in before.items() if self._rules.get(name) != one)
+        self._versions.update(ended)
+        self._versions.update((name, one.version) for name, one in self._in_force.items())
+        self._serial = max((one.serial for one in self._rules.values()), default=0)
+        advertised = frozenset(published)
+        is_same = self._rules == before and _ends(self._rules) == _ends(before)
+        if not is_same or advertised.intersection(self._defining) != self._published:
+            self._take_turns()
+            self.rearrange(advertised)
+        return gone
+
+    def end(self, rule: str, until: int) -> Deployed:
+        """Let a rule in force hold up to an instant (Law 3)."""
+        self._in_order = None
+        ending = self._rules[rule] = replace(self._rules[rule], until=until)
+        del self._in_force[ending.name]
+        return ending
+
+    def drop(self, rule: str) -> Deployed:
+        """Drop a rule that ends. ``rearrange`` must follow."""
+        self._in_order = None
+        return self._rules.pop(rule)
+
+    def rearrange(self, published: Iterable[str]) -> None:
+        """Work out anew what each rule needs: rules or the published types have changed."""
+        uses, defining = _graph(self._rules.values())
+        self._defining = {
+            name: tuple(sorted(rules, key=lambda deployed: deployed.place))
+            for name, rules in defining.items()
+        }
+        users: dict[str, list[Deployed]] = {}
+        for one in self._rules.values():
+            for name in one.uses:
+                users.setdefault(name, []).append(one)
+        self._users = users
+        advertised = frozenset(published)
+        self._published = advertised.intersection(uses)
+        together = {one.uses for one in self._rules.values()}  # many rules use the same
+        needed = {used: _needs(used, uses, advertised) for used in together}
+        self._needs = {name: needed[one.uses] for name, one in self._rules.items()}
+        groups: dict[str, dict[frozenset[str], None]] = {}
+        for needs in dict.fromkeys(self._needs.values()):
+            for type_name in needs:
+                groups.setdefault(type_name, {})[needs] = None
+        self._groups = {name: tuple(sets) for name, sets in groups.items()}
+        self.need_clock = TIMER.name in self._groups
+
+    def _take_turns(self) -> None:
+        """Others are known than before, perhaps in another order (Law 6)."""
+        before, self._turns = self._turns, {}
+        rules = sorted(self._rules, key=lambda one: self._rules[one].serial)
+        known = [before[one] for one in rules if one in before]
+        is_order_kept = known == sorted(known) and before.keys().isdisjoint(rules[len(known) :])
+        for one in rules:
+            if is_order_kept and one in before:
+                self._turns[one] = before[one]
+            else:
+                self._take_turn(one)
+
+    def _take_turn(self, rule: str) -> None:
+        self._last_turn += 1
+        self._turns[rule] = self._last_turn
+
+    def _forget_turns(self) -> None:
+        """Of rules that are gone, once there are many of them."""
+        if len(self._turns) > 2 * (1 + len(self._rules)):
+            self._turns = {one: turn for one, turn in self._turns.items() if one in self._rules}
+
+    def needs_of_new(
+        self, rules: RuleSet, published: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """The types that rules of a set which is not yet in force will need, by name."""
+        uses, _ = _graph(self._rules.values())
+        for rule in rules.rules:
+            uses.setdefault(rule.defines.name, set()).update(_used(rule))
+        advertised = frozenset(published)
+        return {rule.name: _needs(_used(rule), uses, advertised) for rule in rules.rules}
+
+    def needs_above(self, defined: Iterable[str]) -> frozenset[str]:
+        """The types needed by rules that take events of these types, be it through other rules."""
+        needs = (self._needs[one.rule.name] for one in self._taking(self._made_of(defined)))
+        return frozenset[str]().union(*needs)
+
+    def resting_on(self, type_name: str) -> Iterator[tuple[int, str]]:
+        """The rules that take events of a type, be it through other rules, each with the time from
+        which on these can matter to it: those that come between hold from some instant, too.
+        """
+        waiting = [(one.begin, one.rule.name) for one in self._users.get(type_name, ())]
+        heapify(waiting)
+        seen: set[str] = set()
+        while waiting:  # the earliest first, so each rule is looked at once
+            begin, name = heappop(waiting)
+            one = self.find(name)
+            if one is None or name in seen:
+                continue
+            seen.add(name)
+            yield begin, name
+            for above in self._users.get(one.rule.defines.name, ()):
+                if above.rule.name not in seen:
+                    heappush(waiting, (max(begin, above.begin), above.rule.name))
+
+    def _made_of(self, types: Iterable[str]) -> set[str]:
+        """Find these types, and those of composite events that are made of them."""
+        waiting = list(types)
+        taken = set(waiting)
+        while waiting:
+            above = {one.rule.defines.name for one in self._users.get(waiting.pop(), ())} - taken
+            taken |= above
+            waiting += above
+        return taken
+
+    def _taking(self, types: Iterable[str]) -> Collection[Deployed]:
+        """The rules that use any of these types."""
+        found = (one for name in types for one in self._users.get(name, ()))
+        return {one.rule.name: one for one in found}.values()
+
+
+def install(engine: Intervals, rules: Iterable[Deployed], schemas: Mapping[str, EventType]) -> None:
+    """Have an engine evaluate rules."""
+    together: dict[tuple[int, int], list[Rule]] = {}
+    for one in rules:
+        together.setdefault((one.begin, one.version), []).append(one.rule)
+    for (since, version), some in together.items():
+        engine.deploy(RuleSet(tuple(some), schemas), since=since, version=version)
+
+
+def _by_itself(rule: Rule) -> Rule:
+    """The rule as its text alone says, which is all that other brokers are told. What it may see of
+    a cycle that others draw it into (S12) is decided wherever rules are arranged.
+    """
+    return arrange([rule]).rules[0] if rule.is_strict else rule
+
+
+def _ends(rules: Mapping[str, Deployed]) -> list[int | None]:
+    return [one.until for one in rules.values()]
+
+
+def _used(rule: Rule) -> list[str]:
+    return [schema.name for schema in rule.used_types]
+
+
+def _graph(
+    rules: Iterable[Deployed],
+) -> tuple[dict[str, set[str]], dict[str, list[Deployed]]]:
+    """The types that each defined type depends on, and the rules that define it."""
+    uses: dict[str, set[str]] = {}
+    defining: dict[str, list[Deployed]] = {}
+    for deployed in rules:
+        name = deployed.rule.defines.name
+        uses.setdefault(name, set()).update(deployed.uses)
+        defining.setdefault(name, []).append(deployed)
+    return uses, defining
+
+
+def _needs(
+    used: Iterable[str], uses: Mapping[str, set[str]], published: frozenset[str]
+) -> frozenset[str]:
+    """The types within reach that are not merely defined by rules (S12)."""
+    reached: set[str] = set()
+    waiting = list(used)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(uses.get(name, ()))
+    return frozenset(name for name in reached if name not in uses or name in published)

@@ -1,0 +1,17 @@
+"""The kernels of hybrid parallelism, each stamped with the sources of all, and those they call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matcher.compiling import Function, compiled, stamp_of
+from rules.engine.chains.published.compiled import STAMP as OF_SEQUENCES
+
+_SOURCES = ("atomics", "layout", "chunks", "matches", "pairing", "working", "emitting", "kernels")
+STAMP = (*OF_SEQUENCES, *stamp_of([Path(__file__).parent / f"{one}.py" for one in _SOURCES]))
+"""Changes whenever any source of the kernels does."""
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function for kernels to call, which makes no array."""
+    return compiled(function, STAMP, counting=False)

@@ -1,0 +1,1 @@
+"""Rules spread over several engines, each in a thread: one ``part``, and all ``parts`` together."""

@@ -1,7 +1,0 @@
-"""The kernels of operators: bodies, which do the work of one thread, and the loops of a processor.
-
-A body is written once (:mod:`rules.operators.kernels.bodies`). The processor runs it in a loop
-over all threads (:mod:`rules.operators.kernels.loops`), a device as a grid of them
-(:mod:`rules.operators.gpu.kernels`): so both compute the same. They are compiled when an operator
-first runs, and kept on disk like all kernels.
-"""
