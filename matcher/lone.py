@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from matcher.model import EventType, Value
+from matcher.model import Event, EventType, Value
 
 Digest = tuple[int, int]
 """An id of 128 bits: its high and its low half, each from 0."""
@@ -33,3 +33,37 @@ class Lone(Struct, frozen=True, gc=False):
     sequences: Sequence[int]
     digests: Sequence[Digest | None]
     texts: Sequence[str | None]
+
+    def event(self) -> Event:
+        """The event as a row of the event model."""
+        high, low = self.digest
+        causes = self._names_of_causes()
+        return Event(
+            self.type.name,
+            self.time,
+            self.source,
+            f"{high:016x}{low:016x}",
+            self.type.data(self.values),
+            0,
+            tuple(causes),
+            tuple(map("{}#{}".format, self.sources, causes)),
+        )
+
+    def _names_of_causes(self) -> list[str]:
+        if not self.digests:
+            return [*map(str, self.sequences)]
+        names = zip(self.sequences, self.digests, self.texts, strict=True)
+        return [
+            f"{digest[0]:016x}{digest[1]:016x}"
+            if digest
+            else str(sequence)
+            if text is None
+            else text
+            for sequence, digest, text in names
+        ]
+
+
+def _name(sequence: int, digest: Digest | None, text: str | None) -> str:
+    if digest is not None:
+        return f"{digest[0]:016x}{digest[1]:016x}"
+    return str(sequence) if text is None else text

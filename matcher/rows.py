@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ _KIND_OF: Mapping[type, Kind] = {
 
 def value_of(attribute: Attribute, value: object) -> Value:
     """``value`` as the attribute's kind holds it; BadEvent when it does not fit (E1, E5)."""
+    if type(value) is float and attribute.kind is Kind.FLOAT and math.isfinite(value):
+        return value  # as most are
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) not in _PYTHON_TYPES[attribute.kind]:
@@ -78,11 +81,12 @@ def values_of(event_type: EventType, data: Mapping[str, object]) -> tuple[Value,
     if not isinstance(data, Mapping):
         raise BadEvent(f"data: expected an object, found {spoken(data)}")
     declared = event_type.declared
+    if not event_type.has_optional:
+        with suppress(KeyError):
+            return tuple([value_of(attribute, data[attribute.name]) for attribute in declared])
     for place, attribute in enumerate(declared):
         if attribute.name not in data and event_type.presences[place] < 0:
             raise BadEvent(f"attribute {attribute.name} is missing")
-    if not event_type.has_optional:
-        return tuple([value_of(attribute, data[attribute.name]) for attribute in declared])
     values: list[Value] = []
     present: list[Value] = []
     for attribute, presence in zip(declared, event_type.presences, strict=True):
@@ -229,7 +233,7 @@ def batch_of(
         times = _row_times(rows, time_unit)
     if ids is None and rows and event_type.index("id") is None and all("id" in row for row in rows):
         ids = [str(row["id"]) for row in rows]
-    _check_names(source, ids or ())
+    check_names(source, ids or ())
     sequence = np.arange(first_sequence, first_sequence + len(rows), dtype=np.int64)
     sources, texts = StringColumn.constant(source, len(rows)), id_texts(ids, sequence)
     return EventBatch(
@@ -250,7 +254,7 @@ def id_texts(ids: Sequence[str] | None, sequence: Int64s) -> StringColumn | None
     return StringColumn.from_strings(ids)
 
 
-def _check_names(source: str, ids: Sequence[str]) -> None:
+def check_names(source: str, ids: Sequence[str]) -> None:
     """BadEvent for a source or an id that UTF-8 cannot hold (E1)."""
     try:
         "".join((source, *ids)).encode()

@@ -29,7 +29,15 @@ from typing import Any
 from matcher.errors import BadEvent
 from matcher.identity import plain_name, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, Datum, Event, EventBatch, EventType
-from matcher.rows import batch_of, refuse_surplus, refuse_surplus_of_rows, refuse_taken
+from matcher.rows import (
+    batch_of,
+    check_names,
+    refuse_surplus,
+    refuse_surplus_of_rows,
+    refuse_taken,
+    values_of,
+)
+from matcher.single import Row, Single
 from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, Placement, make
@@ -211,22 +219,28 @@ class Engine:
         then; TooManyComposites as ``advance``.
         """
         event_type, values = self.schema(type), {**(data or {}), **attributes}
-        words = (("time", time, None), ("source", source, SOURCE), ("id", id, None))
-        taken = {word: word for word, given, default in words if given != default}
-        refuse_taken(event_type, values, taken)
-        refuse_surplus(event_type, values)
+        try:
+            fitting = values_of(event_type, values)
+        except BadEvent:
+            words = (("time", time, None), ("source", source, SOURCE), ("id", id, None))
+            refuse_taken(event_type, values, {one: one for one, given, no in words if given != no})
+            refuse_surplus(event_type, values)
+            raise
+        if len(values) != len(event_type.declared):
+            refuse_surplus(event_type, values)
         at = time_of(time, self._time_unit)
         if at < self._time:
             raise BadEvent(f"{type} is earlier than an event that was published before it")
         number = self._sequences.get(source, 0) + 1
-        batch = batch_of(
-            event_type,
-            [values],
-            source=source,
-            first_sequence=number,
-            times=[at],
-            ids=None if id is None else [id],
-        )
+        batch: EventBatch
+        if id is None:
+            check_names(source, ())
+            # Without columns, which cost more than all else that is done with one event.
+            batch = Single(event_type, Row(at, source, number, None, fitting))
+        else:
+            batch = batch_of(
+                event_type, [values], source=source, first_sequence=number, times=[at], ids=[id]
+            )
         self._detector.push(batch)
         refuse(self._detector.take_conflict())
         self._sequences[source] = number

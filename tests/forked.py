@@ -8,6 +8,7 @@ a child of whoever asked, whose own it is from there on.
 import contextlib
 import ctypes
 import gc
+import inspect
 import json
 import os
 import signal
@@ -28,6 +29,10 @@ TESTS = Path(__file__).parent
 SET_CHILD_SUBREAPER = 36
 """Of prctl(2): orphans among the descendants become this process's children."""
 
+PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+STREAMS = ("p2cread", "c2pwrite", "errwrite")
+"""Of these the child's own: its input, its output, its errors."""
+
 
 class Forked(subprocess.Popen[str]):
     """``python -m broker`` with these words, as subprocess.Popen would start it; that starts what
@@ -39,10 +44,12 @@ class Forked(subprocess.Popen[str]):
         if args[:3] != [sys.executable, "-m", "broker"]:
             super()._execute_child(args, *rest)  # type: ignore[misc]
             return
-        pipes = rest[9:15]  # as in CPython 3.11 to 3.13: for reading and writing, thrice
-        streams = (pipes[0], pipes[3], pipes[5])
+        # By the names of what Popen hands over: these have stayed while places changed.
+        said = inspect.signature(super()._execute_child).bind(args, *rest).arguments  # type: ignore[misc]
+        pipes = [said[name] for name in PIPES]
+        streams = [said[name] for name in STREAMS]
         given = [number if own == -1 else own for number, own in enumerate(streams)]
-        folder, variables = rest[4] or os.getcwd(), dict(rest[5] or os.environ)
+        folder, variables = said["cwd"] or os.getcwd(), dict(said["env"] or os.environ)
         asked = {"words": args[3:], "variables": variables, "folder": str(folder)}
         self.pid = server().fork(asked, given)
         self._child_created = True

@@ -41,6 +41,8 @@ class Detections:
 
     def events(self) -> Iterator[Event]:
         """The composite events as rows, in order."""
+        if not len(self.order):
+            return iter(())
         rows = [event for batch in self.batches for event in batch.events()]
         return (rows[place] for place in self.order.tolist())
 

@@ -1,12 +1,16 @@
 """The engine in process (thesis 5.5)."""
 
 import doctest
+from collections import Counter
+from random import Random
 
 import pytest
 
 import rules.local
 from matcher.errors import BadEvent
 from rules import Engine, RuleErrors, TooManyComposites
+from rules.engine import Detections
+from rules.engine.results.taken import Taken
 
 RULES = """
 event A(x: int)
@@ -196,3 +200,41 @@ def test_the_clock_is_a_time():
     local = Engine(RULES)
     for clock in (1_764_404_412.123_456_7, 1_764_404_412.123_458_2):
         local.publish("B", time=clock, x=1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_events_that_come_alone_are_those_of_the_columns(seed, monkeypatch):
+    """Of ids that are texts and of rules over rules, whatever comes out together."""
+    alone, numbers = Taken.events, []
+
+    def both(detections):
+        rows, others = [*alone(detections)], [*Detections.events(detections)]
+        assert rows == others, seed
+        assert [row.cause_full for row in rows] == [row.cause_full for row in others], seed
+        numbers.append(len(rows))
+        return iter(rows)
+
+    monkeypatch.setattr(Taken, "events", both)
+    engine = Engine("""
+        event A(area: string, value: float?, far: bool)
+        event B(area: string)
+        define First(area: string, value: float?, far: bool)
+        from B(area = $a) and last A(area = $a) within 5 s from B
+        where area = $a, value = A.value, far = A.far
+        define Second(number: int)
+        from First() as first where number = Count(A() within 3 s from first)
+        define Third(area: string)
+        from Second() and each First(area = $a) within 2 s from Second where area = $a
+    """)
+    random, types = Random(seed), Counter()
+    for number in range(200):
+        area, name = random.choice("xyz"), random.choice([None, f"e{number}"])
+        kind, data = "B", {"area": area}
+        if random.random() < 0.6:
+            value = random.choice([None, 1.5, -0.0, 7])
+            kind, data = "A", {"area": area, "value": value, "far": number % 3 == 0}
+        found = engine.publish(kind, data, time=number // 2, id=name)
+        types.update(event.type for event in found)
+    engine.finish()
+    assert types.keys() == {"First", "Second", "Third"}, seed
+    assert {3, 4} < {*numbers}, seed

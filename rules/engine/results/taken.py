@@ -18,7 +18,7 @@ finds one Fire at a time, and arrays of length one cost more to make than it too
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,6 +31,7 @@ from matcher.model import (
     Bools,
     Causes,
     Column,
+    Event,
     EventBatch,
     EventIds,
     EventType,
@@ -361,6 +362,8 @@ class Part(Struct, frozen=True, gc=False):
 
 _NONE: tuple[None, ...] = ()
 """No cause has any."""
+LONE_CAUSES_MAX = 64
+"""An event with more causes is made a row by way of columns."""
 
 
 Written: TypeAlias = tuple[int, list[Columns], Int64s, int, int, Names, bool]
@@ -413,6 +416,14 @@ class Taken(Detections):
         for run in runs:
             order.append(places[written[run + 2]])
         return events, order
+
+    def events(self) -> Iterator[Event]:
+        """The composite events as rows, in order; of few without columns (Law 3)."""
+        alone = self.alone(LONE_CAUSES_MAX)
+        if alone is None:
+            return super().events()
+        events, order = alone
+        return (events[place].event() for place in order)
 
     def __getattr__(self, name: str) -> Any:
         if name == "batches":
