@@ -87,13 +87,16 @@ def print_together(together: ast.Together) -> str:
     return f"all {events} within {print_duration(together.duration)}"
 
 
-def print_event(event: ast.Event | ast.Either) -> str:
-    """An event with its conditions, or several with "or" between them."""
+def print_event(event: ast.Event | ast.Either, *, is_negated: bool = False) -> str:
+    """An event with its conditions, or several with "or" between them; ``not`` stands before it if
+    it ``is_negated``.
+    """
     alias = "" if event.alias is None else f" as {_name(event.alias)}"
     if isinstance(event, ast.Either):
         return f"{' or '.join(map(print_event, event.events))}{alias}"
-    # A function would be read else: lower(...) in an aggregate, say.
-    type_ = quoted(event.type.text) if event.type.text.lower() in CALLS else None
+    # A function would be read else: lower(...) in an aggregate, say, or not First(run.x > 1).
+    functions = CALLS | FUNCTIONS if is_negated and event.conditions else CALLS
+    type_ = quoted(event.type.text) if event.type.text.lower() in functions else None
     conditions = ", ".join(map(_item, event.conditions))
     return f"{type_ or _name(event.type)}({conditions}){alias}"
 
@@ -104,7 +107,7 @@ def print_clause(clause: ast.Clause) -> str:
         case ast.Selected():
             return f"{_select(clause)} {print_event(clause.event)} {print_window(clause.window)}"
         case ast.Negated():
-            return f"not {print_event(clause.event)} {print_window(clause.window)}"
+            return f"not {print_event(clause.event, is_negated=True)} {print_window(clause.window)}"
         case ast.Timed():
             return f"{_name(clause.event)} {print_window(clause.window)}"
         case ast.Constraint():

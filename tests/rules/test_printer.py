@@ -252,6 +252,13 @@ def test_not_before_an_event_of_a_function_s_name_negates_it() -> None:
         assert isinstance(rule.clauses[1], ast.Negated)
 
 
+def test_a_negated_event_of_a_function_s_name_is_quoted_if_it_has_conditions() -> None:
+    text = "define X() from B() and not `first`(Avg(all) is null) within 1 us from B"
+    file = parse(text)
+    assert "not `first`(Avg(all) is null) within" in print_file(file)
+    assert parse(print_file(file)) == file
+
+
 def test_operands_get_the_parentheses_that_they_need() -> None:
     for text in (
         "(a + b) * c - d * e - (f - g)",
