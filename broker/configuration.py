@@ -23,8 +23,8 @@ from broker.documents import document_of
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, Key
 from broker.node_store import StoreChoices
+from broker.sockets import CONNECTED_MISSED_MAX
 from broker.store import Sync
-from broker.transport import CONNECTED_MISSED_MAX
 from matcher.matching import ON_PROCESSOR, Matching
 from routing.config import Late, NodeConfig, Ordering
 from routing.messages import Limits

@@ -8,7 +8,7 @@ another one, who has gone a moment ago, is told to say Hello, and the other's li
 
 Law 2: nothing here blocks. A peer that does not take what is sent to it, credit or no credit,
 fills its pipe and is lost; nobody else waits for it. What waits to be read is bounded by credit
-and windows of the protocols alone (``bound``).
+and windows of the protocols alone (``sockets.bound``).
 
 Law 3: an address belongs to the broker that listens on it. libzmq would unlink a living broker's
 ipc file and take its place without a word, so the file is tried first.
@@ -46,26 +46,14 @@ from broker.frames import (
 from broker.log import log
 from broker.security.access import Peer
 from broker.security.gate import Gate, objection
+from broker.sockets import bound, refuse_port_beyond_range
 from routing import wire
 from routing.messages import EVERYTHING, Code, Goodbye, Rights
 
-PORT_MAX = 65_535
-PIPE_MESSAGES_MAX = 10_000
-"""Messages that wait to be sent to one peer before its pipe counts as full."""
-MESSAGE_BYTES_MAX = 256 * 2**20
-"""A larger frame costs its sender the connection (libzmq's own limit)."""
 CLOSED_PEERS_MAX = 10_000
 """How many closed peers are remembered; ZeroMQ does not hang up on a single peer."""
 DROPPED_MAX = 1_000
 """Messages of closed peers that are dropped at once; timers and signals are then looked at."""
-KEEPALIVE_S = 2
-"""How often the system probes an idle connection, and thus notices a vanished host."""
-KEEPALIVE_PROBES = 3
-"""So many probes without an answer end a connection."""
-CONNECTED_MISSED_MAX = 15
-"""Heartbeat intervals in silence after which a peer is lost whose connection stands. A process that
-has ended, or a host that has vanished, is noticed without: one that is busy is not taken for dead.
-"""
 
 
 class Owner(NamedTuple):
@@ -290,26 +278,6 @@ class Transport:
         self._context.term()
 
 
-def bound(socket: zmq.Socket[bytes]) -> None:
-    """Set how much a socket holds, and how long it waits for a host that has vanished.
-
-    libzmq 4.3.5 ends the whole process when a heartbeat of its own is due, or a peer's command
-    PING is to be answered, on a connection that was cut while its pipe of received messages was
-    full. So its heartbeats stay off, and that pipe has no limit: clients and brokers have no more
-    under way than their credit and windows allow, and a stranger could fill the memory anyway, by
-    one message of frames without end.
-    """
-    socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)
-    socket.set(zmq.RCVHWM, 0)
-    socket.set(zmq.MAXMSGSIZE, MESSAGE_BYTES_MAX)
-    socket.set(zmq.TCP_KEEPALIVE, 1)
-    socket.set(zmq.TCP_KEEPALIVE_IDLE, KEEPALIVE_S)
-    socket.set(zmq.TCP_KEEPALIVE_INTVL, KEEPALIVE_S)
-    socket.set(zmq.TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES)
-    socket.set(zmq.TCP_MAXRT, KEEPALIVE_S * KEEPALIVE_PROBES * 1000)
-    socket.set(zmq.LINGER, 0)
-
-
 def _seed() -> None:
     """Let the names that libzmq gives to peers begin at random, in the next ROUTER socket.
 
@@ -317,13 +285,6 @@ def _seed() -> None:
     counts up. A peer may choose its own name; one that has the next name ends the process.
     """
     ctypes.CDLL(None).srand(secrets.randbits(32))
-
-
-def refuse_port_beyond_range(endpoint: str) -> None:
-    """Raise ConfigurationError for a port that libzmq would take modulo 65536, in silence."""
-    port = endpoint.rpartition(":")[2]
-    if endpoint.startswith("tcp://") and port.isdecimal() and int(port) > PORT_MAX:
-        raise ConfigurationError(f"{endpoint}: expected a port of at most {PORT_MAX}")
 
 
 def _refuse_living_file(endpoint: str) -> None:

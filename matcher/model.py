@@ -26,12 +26,14 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from matcher.errors import SchemaError
 from matcher.spelling import spelled
@@ -395,9 +397,11 @@ class Causes:
         return str(int(ids.sequence[row]))
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True, eq=False, gc=False):
     """One event as a row: for the borders, never for hot paths (Rule 1).
+
+    Equal events have the same values, whatever the sources of their causes and their traces.
+    Example: ``Event("Temp", 10, "s1", "7", {"value": 51.5}, 7)``.
 
     ``time`` is in microseconds since the epoch; ``data`` maps attribute names to values, None for
     null, in the schema's order; ``cause`` holds printed ids, and is empty for primitive events.
@@ -411,8 +415,15 @@ class Event:
     data: Mapping[str, Datum]
     sequence: int = 0
     cause: tuple[str, ...] = ()
-    cause_full: tuple[str, ...] = field(default=(), compare=False)
-    traces: tuple[str, ...] = field(default=(), compare=False)
+    cause_full: tuple[str, ...] = ()
+    traces: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return _compared(self) == _compared(other) if type(other) is Event else NotImplemented
+
+
+def _compared(event: Event) -> tuple[object, ...]:
+    return event.type, event.time, event.source, event.id, event.data, event.sequence, event.cause
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -491,17 +502,15 @@ class EventBatch:
         """The events as rows, in the batch's order."""
         sources, ids = self.ids.source.tolist(), self.ids.printed()
         columns = self.lists()
-        names = self.type.names[: len(columns)]
-        for place, (time, sequence) in enumerate(
-            zip(self.time.tolist(), self.ids.sequence.tolist(), strict=True)
+        name, names = self.type.name, self.type.names[: len(columns)]
+        rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=True)
+        whens, numbers, causes = self.time.tolist(), self.ids.sequence.tolist(), self.causes
+        for place, (time, source, id_, number, row) in enumerate(
+            zip(whens, sources, ids, numbers, rows if columns else repeat(()), strict=False)
         ):
-            yield Event(
-                self.type.name,
-                time,
-                sources[place],
-                ids[place],
-                {name: column[place] for name, column in zip(names, columns, strict=True)},
-                sequence,
-                () if self.causes is None else tuple(self.causes.printed(place)),
-                () if self.causes is None else tuple(self.causes.printed_full(place)),
-            )
+            data = dict(zip(names, row, strict=True))
+            if causes is None:
+                yield Event(name, time, source, id_, data, number)
+            else:
+                cause, full = causes.printed(place), causes.printed_full(place)
+                yield Event(name, time, source, id_, data, number, tuple(cause), tuple(full))

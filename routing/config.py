@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import MICROSECONDS
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX, Acks
-from rules.engine.overrun import COMPOSITES_MAX
+from rules.overrun import COMPOSITES_MAX
 
 TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**19, 0.02
 """Messages that a broker takes in together, their bytes, and the seconds after which its host reads

@@ -43,9 +43,9 @@ from rules.checking.dependencies import arrange
 from rules.engine import Detections, Placement, make
 from rules.engine.conflict import refuse
 from rules.engine.order.intervals import Intervals, told
-from rules.engine.overrun import COMPOSITES_MAX, Overrun
 from rules.errors import Problem, RuleErrors
 from rules.language import load
+from rules.overrun import COMPOSITES_MAX, Overrun
 from rules.pattern import Rule, RuleSet
 
 SOURCE = "local"

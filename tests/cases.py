@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from msgspec import structs
 from rule_texts import COMPOSITE, OPTIONAL, PRIMITIVE, SCHEMAS, STRINGS, RuleText, RuleWriter
 from timeline import batches
 
@@ -142,7 +143,7 @@ def with_conflicts(case: Case) -> Case:
     for step in case.steps:
         if isinstance(step, Push):
             others = [
-                replace(event, time=event.time + random.randint(0, 1))
+                structs.replace(event, time=event.time + random.randint(0, 1))
                 for event in step.events
                 if random.random() < 0.2
             ]

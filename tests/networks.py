@@ -3,12 +3,12 @@
 import itertools
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 from cases import Case, Deploy, Push, random_case
+from msgspec import structs
 from rule_texts import SCHEMAS
 from sharp_cases import SharpCase
 from timeline import batches
@@ -107,7 +107,7 @@ def apart(seed: int, events: list[Event]) -> list[Event]:
         home = random.choice(homes[event.type])
         number = counts[home] = counts.get(home, 0) + 1
         name = f"n{number}" if event.id.startswith("n") else str(number)
-        found.append(replace(event, source=home, sequence=number, id=name))
+        found.append(structs.replace(event, source=home, sequence=number, id=name))
     return found
 
 
@@ -115,7 +115,9 @@ def sharp(seed: int) -> tuple[str, list[Event]] | None:
     """A rule made to be divided (tests/sharp_cases.py); None when a type of it has no events."""
     case = SharpCase(seed)
     events = [
-        replace(event, source=f"at {home}") for home, own in case.events.items() for event in own
+        structs.replace(event, source=f"at {home}")
+        for home, own in case.events.items()
+        for event in own
     ]
     if not case.types <= {event.type for event in events}:
         return None

@@ -12,7 +12,7 @@ from rules.engine.gpu.engine import DeviceFailed, GpuEngine
 from rules.engine.gpu.ordering import merged
 from rules.engine.gpu.placed import PlacedEngine
 from rules.engine.order.catalogue import Catalogue
-from rules.engine.overrun import Overrun
+from rules.overrun import Overrun
 from rules.pattern import RuleSet
 
 

@@ -1,12 +1,12 @@
 """Random trees with random rules, sources and events, all from one seed."""
 
 from collections import deque
-from dataclasses import replace
 from random import Random
 
 from agreement import row
 from cases import Deploy, Push, random_case
 from engines import make
+from msgspec import structs
 from processing_tree import ProcessingTree, Source
 from rule_texts import SCHEMAS
 from timeline import batches
@@ -31,7 +31,7 @@ class TreeCase:
         events = [event for step in case.steps if isinstance(step, Push) for event in step.events]
         events.sort(key=lambda event: event.time)
         if random.random() < 0.6:  # spread them, so that windows part them
-            events = [replace(event, time=4 * event.time) for event in events]
+            events = [structs.replace(event, time=4 * event.time) for event in events]
         self.tree = random_tree(random)
         self.types = {event.type for event in events}
         defined = {rule.defines.name for rule in self.rules.rules}
@@ -50,7 +50,7 @@ class TreeCase:
             home = random.choice(self.homes[event.type])
             number = len(housed[home]) + 1
             name = f"n{number}" if event.id.startswith("n") else str(number)
-            housed[home].append(replace(event, source=home, sequence=number, id=name))
+            housed[home].append(structs.replace(event, source=home, sequence=number, id=name))
         return housed
 
     def _homes(self) -> dict[str, list[str]]:

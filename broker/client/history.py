@@ -32,7 +32,6 @@ from routing.delivery.remainder import left_of
 from routing.messages import Code, Delivery
 from routing.permission import EVERY_TYPE
 from rules.errors import RuleErrors
-from rules.syntax.parser import parse_filter
 
 ROUNDS_MAX = 20
 """Rounds before the subscription begins, however fast the logs grow."""
@@ -147,4 +146,6 @@ def history_of(
 
 def type_in(text: str) -> str:
     """The name of the type that a filter asks for, ``*`` for all."""
+    from rules.syntax.parser import parse_filter  # for who asks for the past alone
+
     return EVERY_TYPE if text.strip() == EVERY_TYPE else parse_filter(text).type.text

@@ -22,7 +22,7 @@ from broker import names
 from broker.errors import ConfigurationError
 from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_at_once, sender
 from broker.security.keys import Curve
-from broker.transport import bound, refuse_port_beyond_range
+from broker.sockets import bound, refuse_port_beyond_range
 
 _POLLIN = int(zmq.POLLIN)
 _EVENT = struct.Struct("=hi")

@@ -16,7 +16,7 @@ from broker.client.rule_requests import Steps, deploying, removing
 from broker.client.scope import AsyncScoped, Scoped
 from broker.client.threaded import Threaded
 from broker.errors import RefusedError
-from broker.transport import CONNECTED_MISSED_MAX
+from broker.sockets import CONNECTED_MISSED_MAX
 from matcher.times import time_of
 from routing.config import SessionConfig
 from routing.messages import LogPart

@@ -21,7 +21,7 @@ from broker.client.source import NOTHING_GIVEN, Given, OnRefusal, Source
 from broker.client.teller import OnAck, Teller, telling
 from broker.client.threaded import Threaded
 from broker.errors import ClientClosed, ForeignClient, PublishBlocked, RefusedError
-from broker.transport import CONNECTED_MISSED_MAX
+from broker.sockets import CONNECTED_MISSED_MAX
 from matcher.model import Event, EventType
 from matcher.times import UNITS
 from routing.config import SessionConfig

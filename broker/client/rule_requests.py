@@ -14,7 +14,6 @@ from broker.errors import RefusedError
 from broker.schemas import type_of
 from routing.messages import Code
 from routing.session import Session
-from rules.language import load
 
 Answer: TypeAlias = Mapping[str, Any]
 Steps: TypeAlias = Generator[Callable[[], int], Answer, Answer]
@@ -68,6 +67,8 @@ def _look_for(
     """
     status = yield session.status
     known = {one["name"]: type_of(one["schema"]) for one in status["types"]}
+    from rules.language import load  # the language, for the few who have to look
+
     texts = {rule.name: rule.text for rule in load(text, file=file, known=known).rules}
     listed = yield session.list_rules
     rules = [one for one in listed["rules"] if one["name"] in texts]

@@ -12,9 +12,10 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from msgspec import structs
 
 from broker.client.address import Address
 from broker.client.connection import Connection
@@ -239,4 +240,4 @@ def rows(delivery: Delivery) -> Iterator[Event]:
 
 def _traced(events: Iterator[Event], traces: Mapping[int, tuple[str, ...]]) -> Iterator[Event]:
     for place, event in enumerate(events):
-        yield replace(event, traces=traces[place]) if place in traces else event
+        yield structs.replace(event, traces=traces[place]) if place in traces else event

@@ -18,7 +18,7 @@ from broker.client.scope import AsyncScoped, AsyncUntilClosed, Scoped, UntilClos
 from broker.client.sink import DurableAcks, Sink, WhenFullName
 from broker.client.start import Start, start_time
 from broker.client.threaded import Threaded
-from broker.transport import CONNECTED_MISSED_MAX
+from broker.sockets import CONNECTED_MISSED_MAX
 from matcher.model import Event
 from routing.config import SessionConfig
 from routing.messages import Delivery

@@ -11,7 +11,7 @@ from routing.deployment import Deployed
 from routing.effects import Peer
 from routing.messages import Asking, AskingAll, Confirmed
 from routing.serving.link import Link
-from rules.engine.overrun import Overrun
+from rules.overrun import Overrun
 
 
 class Beyond(Protocol):

@@ -81,7 +81,7 @@ from routing.serving.waits import overtake
 from routing.traced import with_traces
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING
-from rules.engine.overrun import Overrun
+from rules.overrun import Overrun
 
 NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""

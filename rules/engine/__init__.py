@@ -53,7 +53,7 @@ def make(
     by default the ones that are shipped; ``clock`` gives seconds, by which it learns what the
     device really takes. ``tell`` is called with what the engine does otherwise from now on, and
     why: when a device fails. A rule that has more than ``composites_max`` composite events at one
-    instant ends there (:mod:`rules.engine.overrun`). Raises ValueError for names that there are
+    instant ends there (:mod:`rules.overrun`). Raises ValueError for names that there are
     not, or do not go together, and NoDevice for ``gpu`` where there is none.
 
     Engines are imported when they are made: the kernels of ``cdp`` bring numba with them.

@@ -54,10 +54,10 @@ from rules.engine.memory.storage import held_in
 from rules.engine.order.catalogue import Catalogue, Deployed
 from rules.engine.order.last_words import LAST_WORDS
 from rules.engine.order.timers import uses_timer
-from rules.engine.overrun import Overrun
 from rules.engine.results.merged import Merged
 from rules.engine.results.outlets import Outlets
 from rules.engine.results.taken import Taken
+from rules.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 
 WAITING_MAX = 1024

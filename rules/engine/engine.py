@@ -21,7 +21,7 @@ import numpy as np
 
 from matcher.model import TIME_MIN, Event, EventBatch, Int64s, UInt64s
 from rules.engine.conflict import Conflict
-from rules.engine.overrun import Overrun
+from rules.overrun import Overrun
 from rules.pattern import RuleSet
 
 
@@ -225,7 +225,7 @@ class Detector(Protocol):
         ...
 
     def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended since the last call (:mod:`rules.engine.overrun`)."""
+        """The rules that have ended since the last call (:mod:`rules.overrun`)."""
         ...
 
     def forget_marks(self) -> None:

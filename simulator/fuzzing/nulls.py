@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from random import Random
 
+from msgspec import structs
+
 from matcher.model import Datum, Event
 from simulator.fuzzing.world import OPTIONAL, Piece, RuleText
 
@@ -31,7 +33,7 @@ def with_nulls(random: Random, events: Iterable[Event]) -> tuple[Event, ...]:
     """The events, some attributes of them null; equal events stay equal."""
     made: dict[tuple[str, str], Event] = {}
     return tuple(
-        made.setdefault((event.source, event.id), replace(event, data=_data(random, event)))
+        made.setdefault((event.source, event.id), structs.replace(event, data=_data(random, event)))
         for event in events
     )
 

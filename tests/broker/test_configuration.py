@@ -11,7 +11,7 @@ from broker import keys
 from broker.configuration import load
 from broker.errors import ConfigurationError
 from broker.keys import KEYS, LATE, STRATEGIES
-from broker.transport import CONNECTED_MISSED_MAX
+from broker.sockets import CONNECTED_MISSED_MAX
 from routing.config import Late, NodeConfig, SessionConfig
 from routing.messages import values
 from routing.network import strategy

@@ -134,8 +134,8 @@ def test_a_port_beyond_the_range_is_refused_and_not_taken_modulo(transport):
 
 CUT_OFF = """
 import sys, time, zmq
-from broker import transport
-transport.PIPE_MESSAGES_MAX = 10
+from broker import sockets, transport
+sockets.PIPE_MESSAGES_MAX = 10
 listening = transport.Transport()
 endpoint = listening.listen(sys.argv[1])
 context = zmq.Context()
@@ -150,7 +150,7 @@ try:
 except zmq.Again:
     time.sleep(0.2)
 context.destroy(linger=0)
-time.sleep(transport.KEEPALIVE_S + 0.5)
+time.sleep(sockets.KEEPALIVE_S + 0.5)
 """
 
 

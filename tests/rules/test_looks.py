@@ -9,6 +9,7 @@ from agreement import row
 from cases import Case, random_case
 from cut_cases import Cut, cut_case, found_in_whole
 from iteration_cases import iteration_case
+from msgspec import structs
 from rule_texts import SCHEMAS
 
 import rules
@@ -31,7 +32,7 @@ def blurred(cut: Cut, random: Random) -> tuple[Cut, int]:
             if place not in looks.get(event.type, ()) and random.random() < 0.8:
                 data[attribute.name] = OTHER[attribute.kind]
                 count += 1
-        return replace(event, data=data)
+        return structs.replace(event, data=data)
 
     return replace(cut, events=tuple(map(of, cut.events))), count
 

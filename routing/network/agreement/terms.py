@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from routing.config import Ordering
 from routing.overlay.config import FORGET_S
-from rules.engine.overrun import COMPOSITES_MAX
+from rules.overrun import COMPOSITES_MAX
 
 
 def terms_of(strategy: str, ordering: Ordering, forget_s: float, composites_max: int) -> str:

@@ -59,8 +59,8 @@ from routing.serving.slices import Timed
 from routing.serving.tables import Tables, tables_of
 from routing.storage import StoreContents
 from rules.engine.engine import Detector
-from rules.engine.overrun import Overrun
 from rules.errors import RuleErrors
+from rules.overrun import Overrun
 
 
 class Broker:

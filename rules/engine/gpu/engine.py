@@ -32,8 +32,8 @@ from rules.engine.gpu.stores import Stores
 from rules.engine.intake.duplicates import DuplicateFilter
 from rules.engine.memory.footprints import in_bytes, split
 from rules.engine.order.catalogue import Catalogue
-from rules.engine.overrun import Overrun
 from rules.errors import Problem, RuleErrors
+from rules.overrun import Overrun
 from rules.pattern import TIMER, Rule, RuleSet
 from rules.planning.plan import RulePlan
 

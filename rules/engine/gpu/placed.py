@@ -39,8 +39,8 @@ from rules.engine.gpu.placing import Placer
 from rules.engine.intake.duplicates import DuplicateFilter
 from rules.engine.intake.pending import times_of
 from rules.engine.order.catalogue import Catalogue, Deployed
-from rules.engine.overrun import Overrun
 from rules.engine.threads.part import types_of
+from rules.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 from rules.planning.plan import RulePlan
 from rules.planning.planner import compile_rule

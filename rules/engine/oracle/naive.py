@@ -25,7 +25,7 @@ from rules.engine.oracle.matches import matches, matches_together
 from rules.engine.oracle.values import Scope, run_of, value_of
 from rules.engine.order import timers
 from rules.engine.order.catalogue import Catalogue, Deployed
-from rules.engine.overrun import Overrun
+from rules.overrun import Overrun
 from rules.pattern import TIMER, Rule, RuleSet
 from rules.terms import Aggregate
 from rules.zones import zone_of

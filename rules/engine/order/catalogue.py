@@ -58,7 +58,7 @@ class Deployed:
     ``since`` is the first instant that the rule sees (S15; TIME_MIN: from the beginning);
     ``position`` counts all rules ever deployed; ``rank`` see ``dependencies.arrange``. ``group``
     holds the types whose marks bind the rule; every instant before ``floor`` is done with,
-    whatever they say. One that ``has_ended`` (:mod:`rules.engine.overrun`) is evaluated no more,
+    whatever they say. One that ``has_ended`` (:mod:`rules.overrun`) is evaluated no more,
     and its marks go on.
     """
 

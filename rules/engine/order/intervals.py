@@ -12,7 +12,7 @@ it.
 Law 3: two versions of a rule are two rules, by their ids (matcher.identity.rule_id). Among causes
 they bear their plain name, as clients know it; as sources, only when they are told (:func:`told`).
 
-Law 4: which rules have ended by themselves (:mod:`rules.engine.overrun`), and which event was first
+Law 4: which rules have ended by themselves (:mod:`rules.overrun`), and which event was first
 in conflict (:mod:`rules.engine.conflict`), every engine of a host says, of itself and of those that
 were made of it by ``fresh``, and of those that it was made of. A host may look at ``overruns`` and
 ``conflicting`` before it takes them: mostly there is nothing.
@@ -34,7 +34,7 @@ from matcher.identity import RULE_SOURCE, VERSION, plain_name
 from matcher.model import EventBatch, EventIds, StringColumn, UInt64s
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Detector, Placement, Resumable, one_by_one
-from rules.engine.overrun import Overrun
+from rules.overrun import Overrun
 from rules.pattern import RuleSet
 
 

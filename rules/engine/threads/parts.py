@@ -43,10 +43,10 @@ from rules.engine.engine import NOTHING, Detections, beginning, kept_by_all
 from rules.engine.intake.duplicates import DuplicateFilter
 from rules.engine.intake.pending import times_of
 from rules.engine.order.catalogue import Catalogue, Deployed
-from rules.engine.overrun import Overrun
 from rules.engine.results.merged import Merged, Ranked
 from rules.engine.results.taken import Taken
 from rules.engine.threads.part import Group, Part, alike, together, types_of
+from rules.overrun import Overrun
 from rules.pattern import TIMER, Rule, RuleSet
 
 AtOnce: TypeAlias = Callable[[Callable[[Part], None], Sequence[Part]], Iterable[None]]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from agreement import row
 from cases import Advance, Case, Deploy, Outcome, Push, nullable, random_case, random_events, run
+from msgspec import structs
 from rule_texts import Piece, RuleText
 from sequence_cases import sequence_case
 from timeline import history, push, written
@@ -284,7 +285,7 @@ def test_strings_that_nobody_sees_any_more_are_forgotten(monkeypatch: pytest.Mon
         events = history(
             f'B@{minute}("b{minute}") A@{minute}("b{minute - 2}")', ruleset, unit=MINUTE
         )
-        events = [replace(event, id=f"{event.type}{minute}") for event in events]
+        events = [structs.replace(event, id=f"{event.type}{minute}") for event in events]
         found = []
         for one in (engine, oracle):
             push(one, events, ruleset)

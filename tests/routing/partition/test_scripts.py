@@ -9,7 +9,6 @@ history, and prints what each node sends, what is detected, and whether one engi
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -17,6 +16,7 @@ import datadriven
 import pytest
 from datadriven import Case
 from engines import make
+from msgspec import structs
 from processing_tree import ProcessingTree, Source
 from timeline import history, push, written
 
@@ -122,7 +122,7 @@ class Script:
         sources = []
         left = list(events)  # an event comes from the first node that advertises its type
         for node, types in self.homes.items():
-            own = [replace(one, source=node) for one in left if one.type in types]
+            own = [structs.replace(one, source=node) for one in left if one.type in types]
             left = [one for one in left if one.type not in types]
             own.sort(key=lambda event: event.time)
             sources.append(Source(node, types, deque(own)))

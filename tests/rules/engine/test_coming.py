@@ -4,7 +4,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache, partial
 from random import Random
 
@@ -12,6 +11,7 @@ import pytest
 from agreement import row
 from cases import Deploy, Push, random_case
 from engines import OF_MEANING, make
+from msgspec import structs
 from pairs import WHOLE
 from rule_texts import SCHEMAS
 from timeline import batches
@@ -41,7 +41,7 @@ class Coming:
         known = rules.load("\n\n".join(once.values()), known=SCHEMAS)
         pushed = [event for step in steps if isinstance(step, Push) for event in step.events]
         events = [
-            replace(event, id=f"e{place}", sequence=place)  # none is a repeat (E1)
+            structs.replace(event, id=f"e{place}", sequence=place)  # none is a repeat (E1)
             for place, event in enumerate(pushed, 1)
         ]
         self.batches = [one for one in batches(events, SCHEMAS.values()) if len(one)]

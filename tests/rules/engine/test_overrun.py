@@ -16,8 +16,8 @@ from matcher.rows import batch_of
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detections, Detector
-from rules.engine.overrun import Overrun
 from rules.engine.results import outlets
+from rules.overrun import Overrun
 
 SCHEMAS = "event A(x: int) event B(y: int) event T(z: int)\n"
 PAIRS = """
