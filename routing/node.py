@@ -269,12 +269,21 @@ class Node:
         former = self._links.predecessor(message, rights.user, self._moment.now)
         if former is not None:
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
-        most = self._config.clients_max + (0 if message.name else OPERATORS)
-        if len(self._links) >= most:
-            raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
         check_connections(rights, self._links)
+        self._make_room(message.name, rights.user)
         self._welcome(peer, message, rights)
         self._service.settle_input()
+
+    def _make_room(self, name: str, user: str) -> None:
+        """Have room for a user's client; Refusal if there is none, and no user has many more."""
+        clients_max = self._config.clients_max
+        if len(self._links) < clients_max + (0 if name else OPERATORS):
+            return
+        crowded_out = self._links.crowded_out(user)
+        if crowded_out is None:
+            raise Refusal(Code.LIMIT, f"more than {clients_max} clients (clients_max)")
+        reason = f"its place goes to another user: its own has most of the {clients_max} clients"
+        self._expel(crowded_out.peer, Code.LIMIT, f"{reason} (clients_max)")
 
     def _welcome(self, peer: Peer, hello: Hello, rights: Rights) -> None:
         now, name = self._moment.now, hello.name

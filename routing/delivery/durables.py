@@ -49,6 +49,11 @@ class Durables:
         """The sink of that name."""
         return self._sinks.get(name)
 
+    def has(self, message: Subscribe) -> bool:
+        """Whether a durable sink has the filter that a client asks for already."""
+        sink = self._sinks.get(message.durable)
+        return sink is not None and sink.interest_of(message.filter) is not None
+
     @property
     def names(self) -> Collection[str]:
         """The names of the sinks."""

@@ -6,8 +6,10 @@ any other once the first has been silent beyond its heartbeats, takes the name o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from routing.effects import Peer
 from routing.errors import Refusal
@@ -93,6 +95,17 @@ class Links:
     def named(self, name: str) -> Link | None:
         """The client of that name."""
         return self._by_name.get(name) if name else None
+
+    def crowded_out(self, user: str) -> Link | None:
+        """The link whose place a user's client may take where all are taken: the last one of the
+        user who has the most, unless the newcomer's user would have as many.
+        """
+        users = (link.rights.user for link in self._by_peer.values())
+        counts = Counter(user for user in users if user)
+        most, count = max(counts.items(), key=itemgetter(1), default=("", 0))
+        if count <= counts[user] + 1:
+            return None
+        return next(link for link in reversed(self._by_peer.values()) if link.rights.user == most)
 
     def predecessor(self, hello: Hello, user: str, now: float) -> Link | None:
         """The link whose place a user's client takes that says ``hello``; None if it is a new one.

@@ -66,7 +66,7 @@ from routing.serving.parts import as_known
 from routing.serving.published import Sifted, have_ids
 from routing.serving.rates import Rates
 from routing.serving.required_rights import check_message
-from routing.serving.sources import FAR, GOODBYE, Source, SourceState
+from routing.serving.sources import CROWDED_OUT, FAR, GOODBYE, Source, SourceState
 from routing.serving.status import (
     StatusReader,
     begin_facts,
@@ -255,13 +255,23 @@ class Service:
             self._names.check(link.rights, link.name)
             if (former := self._sources.find(link.name)) is not None:
                 check_right(link.rights, Act.PUBLISH, *former.floors)
-            source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
+            self._make_room(link)
+            user, now = link.rights.user, self._moment.now
+            source = self._sources.join(link.name, link.peer, now, link.home, user)
             source.replays = link.replays
             self._limit(source, link.rights)
             source.outstanding = min(self._config.publish_credit, source.credit_max)
             link.source = source
             self._detection.resume(source)
         return link.source
+
+    def _make_room(self, link: Link) -> None:
+        """Have room for a link's source, if the user who has the most sources has lost one."""
+        crowded_out = self._sources.crowded_out(link.name, link.rights.user)
+        if crowded_out is not None:
+            self.close_source(crowded_out, CROWDED_OUT)
+            fields = {"source": crowded_out.name, "user": crowded_out.user}
+            self._log("warning", "lost source closed: sources_max", **fields)
 
     def _limit(self, source: Source, rights: Rights) -> None:
         """Hold a source to the rights and limits of its user."""
@@ -436,7 +446,8 @@ class Service:
     def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
         if not message.durable:
             self._outlet.note_look(link, message.request)
-        self._check_subscriptions(link)
+        if not self.durables.has(message):
+            self._check_subscriptions(link)
         added = self._subscribe(link, message)
         self.follow()
         if added.problem is not None:
@@ -492,13 +503,14 @@ class Service:
         self._log("warning", "durable sink kept", name=message.name, client=link.name)
 
     def _check_subscriptions(self, link: Link) -> None:
-        """Refusal where its user may have no more subscriptions than it has."""
+        """Refusal where its user may have no more subscriptions than it has; durable ones count
+        whether a client is there or not.
+        """
         rights = link.rights
         if rights.limits.subscriptions_max is None:
             return
-        peers = [one.peer for one in self._links if one.rights.user == rights.user]
-        own = {sink.peer: sink for sink in map(self._sink_of, peers) if sink is not None}
-        count = 1 + sum(len(sink.interests) for sink in own.values())
+        own = (sink for sink in self._sinks if sink.rights.user == rights.user)
+        count = 1 + sum(len(sink.interests) for sink in own)
         check_count(rights, "subscriptions_max", count, "subscriptions")
 
     def _missing_below(self, name: str) -> list[str]:

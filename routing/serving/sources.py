@@ -13,14 +13,20 @@ Law 3: a source that goes on at another broker has closed here by that, and is t
 its promise stands here (network.brokers.registry). One that was sent away counts as lost, and is
 waited for ``HAND_OVER_S``. s has promised Temp up to 40 s, u up to 90 s, and this broker drains:
 rules over Temp stay at 40 s until b1 has s, whose next Temp is of 41 s.
+
+Law 4: if there is no room for a user's source, the user who has the most closes the one that was
+lost the longest ago, unless the newcomer's user would have as many. mallory has opened and left
+39 of 40 sources, alice has one: her next one takes the place of mallory's first.
 """
 
 from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.config import NodeConfig
@@ -63,6 +69,7 @@ SOURCE_MOVES: Mapping[SourceState, Mapping[SourceState, str]] = {
 
 
 GOODBYE, LOST_FOR_LONG, MOVED = "goodbye", "lost", "gone on elsewhere"
+CROWDED_OUT = "lost, and its user had the most sources"
 """Why a source has closed."""
 HAND_OVER_S = 10.0
 """Seconds that a source that was sent away has to be at another broker (Law 3)."""
@@ -112,6 +119,8 @@ class Source:
     """The most credit that its user may have."""
     rights: Rights = EVERYTHING
     """Of its user."""
+    user: str = ""
+    """The user who published when it came last (Law 4)."""
     withheld: str | None = None
     events: int = 0
     late: int = 0
@@ -178,6 +187,8 @@ class Sources:
         self._sources: dict[str, Source] = {}
         self._lost: dict[str, Source] = {}
         """Sources without a link that have not closed."""
+        self._open = Counter[str]()
+        """How many sources each user has that have not closed."""
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -196,7 +207,17 @@ class Sources:
         source = self._sources.get(name)
         return max(self._accounts.taken(name), 0 if source is None else source.last_sequence)
 
-    def join(self, name: str, peer: Peer, now: float, home: str = "") -> Source:
+    def crowded_out(self, name: str, user: str) -> Source | None:
+        """The source that is to be closed before a user's one can join, if any (Law 4)."""
+        is_full = len(self._sources) >= self._sources_max and name not in self._sources
+        if not is_full or self._open.total() < len(self._sources):
+            return None
+        most, count = max(self._open.items(), key=itemgetter(1))
+        if count <= self._open[user] + 1:
+            return None
+        return next((one for one in self._lost.values() if one.user == most), None)
+
+    def join(self, name: str, peer: Peer, now: float, home: str = "", user: str = "") -> Source:
         """A link of that name publishes: resume the source, or begin a new stay of it, as it does
         where it comes to another broker.
 
@@ -213,6 +234,10 @@ class Sources:
                 source.promised_at = now
                 source.first = source.front = None
         self._lost.pop(name, None)
+        if source.standing is not SourceState.CLOSED:
+            self._open[source.user] -= 1
+        source.user = user
+        self._open[user] += 1
         source.enter(SourceState.LIVE)
         source.last_sequence = max(source.last_sequence, self._accounts.taken(name))
         source.is_sent_away = source.is_recalled = False
@@ -226,7 +251,9 @@ class Sources:
         """Remember a source as it was before a restart: if it was open its link is lost."""
         self._sources[source.name] = source
         source.is_recalled = True
+        source.user = self._accounts.owner(source.name)
         if source.standing is SourceState.LOST:
+            self._open[source.user] += 1
             source.lost_at = now
             self._lost[source.name] = source
 
@@ -242,6 +269,8 @@ class Sources:
     def close(self, source: Source, why: str = GOODBYE) -> None:
         """The source said Goodbye, or counts as one that did: it has published everything."""
         self._lost.pop(source.name, None)
+        if source.standing is not SourceState.CLOSED:
+            self._open[source.user] -= 1
         source.peer = None
         source.closed_by = why
         source.enter(SourceState.CLOSED)

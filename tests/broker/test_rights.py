@@ -298,6 +298,25 @@ def test_live_clients_are_held_to_their_limits(folder):
         await_that(lambda: connects(endpoint, alice))
 
 
+def test_a_durable_subscription_counts_while_nobody_is_there(folder, tmp_path):
+    """Whoever asks for one that is there gets it, also as the last one allowed."""
+    access = folder / "few.toml"
+    access.write_text(KEYS.replace(ALICE, f"{ALICE}subscriptions_max = 1\n"))
+    flags = ("--name", "b1", *secured(folder, "b1", access), "--data", str(tmp_path / "b1"))
+    alice, bob = keys(folder, "alice"), keys(folder, "bob")
+
+    def subscribes(name, user):
+        Subscriber(endpoint, "Temp()", name=name, durable=bool(name), **user).close()
+
+    with broker(*flags) as (_, endpoint):
+        subscribes("audit", alice)
+        subscribes("audit", alice)
+        for name in ("billing", ""):
+            with pytest.raises(RefusedError, match="has 2 subscriptions: more than 1"):
+                subscribes(name, alice)
+        subscribes("billing", bob)
+
+
 def connects(endpoint, options):
     try:
         RuleManager(endpoint, connect_timeout_s=1, **options).close()
