@@ -210,24 +210,21 @@ class Api:
         """The number of a session for a token or a code. Raises NoEntry."""
         if not body.code:
             return self._entry.sign_in(body.token, address)
-        self._entry.spend_try(address)
         user = await self._user_of(body.code)
         if user is None:
-            raise NoEntry(UNAUTHORIZED, "this code is not good, or not any more: rexmq page")
-        self._entry.return_try(address)
+            self._entry.spend_try(address)
+            await asyncio.sleep(FRESH_S)  # it may have come a moment ago, after the last look
+            user = await self._user_of(body.code)
+            if user is None:
+                raise NoEntry(UNAUTHORIZED, "this code is not good, or not any more: rexmq page")
+            self._entry.return_try(address)
         return self._entry.open_session(user)
 
     async def _user_of(self, code: str) -> str | None:
-        """The user who has shown the broker a key for a code. It may have come a moment ago, after
-        the last look.
-        """
-        looks = self._seats.of(OPERATOR).looks
-        for pause in (0.0, FRESH_S):
-            await asyncio.sleep(pause)
-            user = self._codes.take(code, (await looks.status())["clients"])
-            if user is not None and self._seats.has(user):
-                return user
-        return None
+        """The user who has shown the broker a key for a code, by the last look."""
+        clients = (await self._seats.of(OPERATOR).looks.status())["clients"]
+        user = self._codes.take(code, clients)
+        return user if user is not None and self._seats.has(user) else None
 
     async def _sign_out(self, request: Request, body: Nothing, seat: Seat) -> Any:
         self._entry.sign_out(request.cookies.get(cookie(request)))

@@ -85,17 +85,29 @@ def test_sessions_end():
 
 
 def test_wrong_tokens_are_bounded_for_each_address():
-    now = [0.0]
-    guard = Entry(TOKEN, clock=lambda: now[0])
+    now, short = [0.0], "x" * (entry.UNGUESSABLE - 1)
+    guard = Entry(short, clock=lambda: now[0])
     for _ in range(entry.TRIES):
         with pytest.raises(NoEntry, match="not the token"):
             guard.sign_in("x", "a")
     with pytest.raises(NoEntry, match="too many wrong tokens") as refused:
-        guard.sign_in(TOKEN, "a")
+        guard.sign_in(short, "a")
     assert refused.value.status == 429
-    guard.sign_in(TOKEN, "b")
+    guard.sign_in(short, "b")
     now[0] = entry.TRY_AGAIN_S
-    guard.sign_in(TOKEN, "a")
+    guard.sign_in(short, "a")
+
+
+def test_a_long_token_that_is_right_gets_in_beside_wrong_ones_from_its_address():
+    long = "y" * entry.UNGUESSABLE
+    guard = Entry(None, users={entry.digest(long): "alice"})
+    for number in range(3 * entry.TRIES):
+        assert guard.verify({"authorization": f"Bearer {long}"}, None, "a") == "alice"
+        with pytest.raises(NoEntry):
+            guard.sign_in(f"{long}{number}", "a")
+    assert guard.sign_in(long, "a")
+    with pytest.raises(NoEntry, match="too many"):
+        guard.sign_in("z" * entry.UNGUESSABLE, "a")
 
 
 @pytest.mark.parametrize(
