@@ -1,7 +1,8 @@
-"""Texts and TOML documents, read whole, with errors that name the file.
+"""Configured files, read whole, with errors that name the file: texts, TOML documents, secrets.
 
-Law: a running broker reads files anew at SIGHUP, and waits for none of them. What is no file of at
-most ``BYTES_MAX``, a pipe that nobody writes or a device without end, is refused unread.
+Law: a broker reads files at its start and anew at SIGHUP, and waits for none of them. What is no
+file of at most ``BYTES_MAX``, be it a pipe that nobody writes, a device without end, or what the
+kernel gives when it has something to say (``/proc/kmsg``), is refused.
 """
 
 from __future__ import annotations
@@ -27,22 +28,32 @@ def document_of(file: Path, what: str = "") -> dict[str, Any]:
 def text_of(file: Path, what: str = "") -> str:
     """The text of a file. ConfigurationError, as ``document_of``."""
     try:
-        return _bytes_of(file).decode("utf-8-sig").replace("\r\n", "\n")
+        return content_of(file, what).decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{_place(file, what)}: {error}") from None
+
+
+def content_of(file: Path, what: str = "") -> bytes:
+    """The bytes of a file. ConfigurationError, as ``document_of``."""
+    try:
+        return _bytes_of(file)
     except OSError as error:
         raise ConfigurationError(f"{_place(file, what)}: {error.strerror}") from None
-    except ValueError as error:  # no text, or no name of a file
+    except ValueError as error:  # no file, or no name of one
         raise ConfigurationError(f"{_place(file, what)}: {error}") from None
 
 
 def _bytes_of(file: Path) -> bytes:
     """The bytes of a file. Raises OSError, and ValueError for what is none, or too long."""
-    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise ValueError("expected a file, found a pipe or a device")
-        found = opened.read(BYTES_MAX + 1)
-    if len(found) > BYTES_MAX:
+        content: bytes | None = opened.read(BYTES_MAX + 1)
+    if content is None:  # it would have to be waited for
+        raise ValueError("expected a file, found a stream of the kernel")
+    if len(content) > BYTES_MAX:
         raise ValueError(f"expected at most {BYTES_MAX >> 20} MiB")
-    return found
+    return content
 
 
 def parsed(text: str, file: Path, what: str = "") -> dict[str, Any]:

@@ -6,13 +6,14 @@ comment than when it was deployed: it goes on as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.cli.outcome import UsageError
-from broker.cli.texts import text_of
+from broker.documents import text_of
 from rules.syntax import ast
 from rules.syntax.printer import print_statement
 from rules.syntax.together import read_together
@@ -20,15 +21,29 @@ from rules.syntax.together import read_together
 if TYPE_CHECKING:
     from broker import RuleManager
 
-ENDING = "*.tesla"
+ENDING = ".tesla"
 
 
 def texts_in(folder: Path) -> Sequence[tuple[str, str]]:
-    """The names and texts of a folder's files, in order. UsageError where there are none."""
-    files = sorted(one for one in folder.rglob(ENDING) if one.is_file())
+    """The names and texts of a folder's files, in order. UsageError where there are none, OSError
+    and ConfigurationError for what cannot be read: rules that it may hold are not to be removed.
+    """
+    files = sorted(_files(folder))
     if not files:
-        raise UsageError(f"{folder}: expected a folder with files {ENDING}")
+        raise UsageError(f"{folder}: expected a folder with files *{ENDING}")
     return [(str(one), text_of(one)) for one in files]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files of a folder and those within, without hidden ones: there Kubernetes has copies."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for place, within, names in os.walk(folder, onerror=fail):
+        within[:] = [name for name in within if not name.startswith(".")]
+        shown = (name for name in (*names, *within) if not name.startswith("."))
+        yield from (Path(place, name) for name in shown if name.endswith(ENDING))
 
 
 @dataclass(frozen=True, slots=True)

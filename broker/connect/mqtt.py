@@ -11,6 +11,7 @@ follows.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from paho.mqtt.properties import Properties
 
 from broker.connect.systems import Message, Outgoing, SystemLost
 from broker.connect.templates import Template
+from broker.documents import text_of
+from broker.errors import ConfigurationError
 from broker.log import log
 from matcher.errors import BadEvent
 
@@ -69,6 +72,17 @@ class _Held:
     is_done: bool = False
 
 
+def _tls(ca_file: Path | None) -> ssl.SSLContext:
+    """The certificates that a server's has to come from: those of a file, or the system's."""
+    if ca_file is None:
+        return ssl.create_default_context()
+    try:
+        # The context of no certificates would take the system's.
+        return ssl.create_default_context(cadata=text_of(ca_file, "ca_file") or "none")
+    except (ssl.SSLError, ValueError, TypeError):
+        raise ConfigurationError(f"ca_file: {ca_file}: expected certificates (PEM)") from None
+
+
 class _Connection:
     """A connection to a server, of a source or a sink."""
 
@@ -86,10 +100,10 @@ class _Connection:
         )
         if settings.username:
             file = folder / settings.password_file
-            password = file.read_text().strip() if settings.password_file else None
+            password = text_of(file, "password_file").strip() if settings.password_file else None
             client.username_pw_set(settings.username, password)
         if settings.url.startswith("mqtts:"):
-            client.tls_set(str(folder / settings.ca_file) if settings.ca_file else None)
+            client.tls_set_context(_tls(folder / settings.ca_file if settings.ca_file else None))
         client.max_inflight_messages_set(window)
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect

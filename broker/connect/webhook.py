@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta
 
 from broker.connect.systems import Outgoing
+from broker.documents import content_of
 from broker.log import log
 from matcher.errors import BadEvent
 
@@ -56,7 +57,7 @@ class WebhookSink:
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._settings = settings
         file = settings.secret_file
-        self._secret = (folder / file).read_bytes().strip() if file else b""
+        self._secret = content_of(folder / file, "secret_file").strip() if file else b""
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     async def open(self) -> None:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from broker.documents import content_of
 from broker.errors import ConfigurationError
 from broker.security.keys import check_secret
 
@@ -55,10 +56,9 @@ def load_token(file: Path) -> str:
     read.
     """
     try:
-        token = file.read_bytes().removeprefix(codecs.BOM_UTF8).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not ASCII"
-        raise ConfigurationError(f"{file}: {reason}") from None
+        token = content_of(file).removeprefix(codecs.BOM_UTF8).decode("ascii").strip()
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{file}: not ASCII") from None
     if len(token) < TOKEN_MIN or not token.isprintable() or " " in token:
         raise ConfigurationError(
             f"{file}: expected a token of at least {TOKEN_MIN} characters without blanks: "

@@ -72,7 +72,7 @@ def check_new(name: str, folder: Path) -> tuple[Path, Path]:
     public_file = folder / f"{name}{PUBLIC_SUFFIX}"
     secret_file = folder / f"{name}{SECRET_SUFFIX}"
     for file in (public_file, secret_file):
-        if file.exists():
+        if os.path.lexists(file):
             raise ConfigurationError(f"{file}: there already; a key is not written over")
     return public_file, secret_file
 

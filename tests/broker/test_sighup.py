@@ -75,13 +75,15 @@ def test_an_access_file(running, text):
 
 
 @pytest.mark.parametrize("file", ["access.toml", "b1.toml", "alice.key"])
-@pytest.mark.parametrize("kind", ["nothing there", "pipe", "device", "folder"])
+@pytest.mark.parametrize("kind", ["nothing there", "pipe", "device", "folder", "kernel"])
 def test_what_is_no_file(running, file, kind):
     def put(path):
         if kind == "pipe":
             os.mkfifo(path)
         elif kind == "device":
             path.symlink_to("/dev/zero")
+        elif kind == "kernel":
+            path.symlink_to("/proc/kmsg")
         elif kind == "folder":
             path.mkdir()
 

@@ -5,6 +5,7 @@ from secured import KEYS, broker, keys, make_keys, secured
 
 from broker import RuleManager
 from broker.cli import main
+from broker.cli.applying import texts_in
 from broker.errors import RefusedError
 
 EVENT = "event Gas(tank: string, level: float)\n"
@@ -54,6 +55,14 @@ def test_a_folder_is_what_is_deployed(endpoint, folder, capsys):
     assert applied(endpoint, folder, "--prune") == 0
     assert capsys.readouterr().out == "- high\n0 added, 0 replaced, 1 removed, 1 as they were\n" * 2
     assert versions(endpoint) == {"low": first["low"] + 1}
+
+
+def test_a_folder_as_kubernetes_mounts_it_has_each_file_once(tmp_path):
+    (tmp_path / "..2026").mkdir()
+    (tmp_path / "..2026" / "low.tesla").write_text(EVENT)
+    (tmp_path / "..data").symlink_to("..2026")
+    (tmp_path / "low.tesla").symlink_to("..data/low.tesla")
+    assert texts_in(tmp_path) == [(str(tmp_path / "low.tesla"), EVENT)]
 
 
 def test_nothing_is_done_where_anything_is_refused(endpoint, folder, capsys):
