@@ -18,6 +18,11 @@ import zmq
 MORE, AT_ONCE = int(zmq.SNDMORE), int(zmq.NOBLOCK)
 """Flags, as plain numbers: arithmetic on enumerations would cost as much as a call."""
 MORE_AT_ONCE = MORE | AT_ONCE
+FRAMES_MAX = 5
+"""Frames of a message that are kept, a peer's identity among them: messages have at most three, and
+one more says that there were too many. The others have to be received, since libzmq gives nothing
+else before; so whoever goes on sending such messages is hung up on (broker.transport).
+"""
 Frame: TypeAlias = "bytes | memoryview"
 SendFrame: TypeAlias = Callable[[Frame, int], object]
 """Sends a frame, given the flags. Raises zmq.ZMQError."""
@@ -40,14 +45,15 @@ def descriptor_of(frame: zmq.Frame) -> int:
 
 
 def receive_owned(socket: zmq.Socket[bytes]) -> tuple[zmq.Frame, list[bytes]] | None:
-    """The next message as ``receive_at_once`` gives it, behind a frame that says who sent it."""
+    """The first frame of the next message, which knows the sender, and ``receive_at_once``."""
     receive = socket.recv
     try:
         first = frame = receive(AT_ONCE, False)
         frames = [frame.bytes]
         while frame.more:
             frame = receive(AT_ONCE, False)
-            frames.append(frame.bytes)
+            if len(frames) < FRAMES_MAX:
+                frames.append(frame.bytes)
     except zmq.Again:
         return None
     return first, frames
@@ -65,7 +71,8 @@ def receive_at_once(socket: zmq.Socket[bytes]) -> list[bytes] | None:
         frames = [frame.bytes]
         while frame.more:
             frame = receive(AT_ONCE, False)
-            frames.append(frame.bytes)
+            if len(frames) < FRAMES_MAX:
+                frames.append(frame.bytes)
     except zmq.Again:
         return None
     return frames

@@ -1,7 +1,8 @@
 """Frames in, frames out: one ROUTER socket that listens on every endpoint of a broker.
 
 Law 1: a peer is the routing identity that ZeroMQ gave its connection, so a peer that reconnects
-is another peer. A peer that was closed stays closed: what it still sends is dropped unread.
+is another peer. A peer that was closed stays closed: what it still sends is dropped unread, and
+one that goes on is hung up on.
 
 With keys, a peer is the key as well: a client may choose its identity, and whoever takes that of
 another one, who has gone a moment ago, is told to say Hello, and the other's link has ended.
@@ -34,12 +35,12 @@ from broker import names
 from broker.connections import Connection
 from broker.errors import AddressTaken, ConfigurationError
 from broker.frames import (
+    FRAMES_MAX,
     MORE,
     MORE_AT_ONCE,
     Frame,
     descriptor_of,
     owner_of,
-    receive_at_once,
     receive_owned,
     sender,
 )
@@ -51,7 +52,9 @@ from routing import wire
 from routing.messages import EVERYTHING, Code, Goodbye, Rights
 
 CLOSED_PEERS_MAX = 10_000
-"""How many closed peers are remembered; ZeroMQ does not hang up on a single peer."""
+"""How many closed peers are remembered."""
+STRAY_MAX = 1_000
+"""Messages of a closed peer that are dropped before it is hung up on: it has been told by then."""
 DROPPED_MAX = 1_000
 """Messages of closed peers that are dropped at once; timers and signals are then looked at."""
 
@@ -95,7 +98,8 @@ class Transport:
         """Whether ``take_ended`` has something to give."""
         self._ready: list[tuple[object, int]] = []
         """The events that ``wait`` has found, as the poller tells them."""
-        self._closed: OrderedDict[bytes, None] = OrderedDict()
+        self._closed: OrderedDict[bytes, int] = OrderedDict()
+        """Peers that were closed, with how many messages each has sent since."""
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
 
@@ -156,40 +160,44 @@ class Transport:
         for _ in range(DROPPED_MAX):
             if not self._readable:
                 return None
-            frames = receive_at_once(self._socket) if self._gate is None else self._guarded()
-            if frames is None:
+            received = receive_owned(self._socket)
+            if received is None:
                 self._readable = False
-            elif frames and (peer := frames.pop(0)) not in self._closed:
+                continue
+            said_by, frames = received
+            peer = frames.pop(0)
+            if peer in self._closed:
+                self._drop(peer, said_by, frames)
+            elif self._gate is None or self._may_say(peer, said_by, frames):
                 self._readable = False
                 return peer, frames
         self._readable, self.gave_up = False, True
         return None
 
-    def _guarded(self) -> list[bytes] | None:
-        """The next message, peer and frames, none if it is dropped; its peer is closed where it may
-        not say that.
-        """
+    def _may_say(self, peer: bytes, said_by: zmq.Frame, frames: Sequence[Frame]) -> bool:
+        """Whether a peer may say that; it is closed if not."""
         assert self._gate is not None
-        owned = receive_owned(self._socket)
-        if owned is None:
-            return None
-        said_by, frames = owned
-        peer = frames[0]
-        if peer in self._closed:
-            return frames
         key, known = owner_of(said_by), self._owners.get(peer)
         owner = self._gate.owner(key)
         if known is None:
             known = Owner(key, owner, Connection.of(descriptor_of(said_by)))
         elif known.key != key:
             self._end_former(peer)
-            return []
-        reason = objection(owner, frames[1:])
+            return False
+        reason = objection(owner, frames)
         if reason is None:
             self._owners[peer] = known
         else:
             self._refuse(peer, known, reason)
-        return frames
+        return reason is None
+
+    def _drop(self, peer: bytes, said_by: zmq.Frame, frames: Sequence[Frame]) -> None:
+        """Drop what a closed peer says; hang up on one that says much, for that costs time, too."""
+        self._closed[peer] += 1
+        if self._closed[peer] == STRAY_MAX or len(frames) >= FRAMES_MAX - 1:
+            connection = Connection.of(descriptor_of(said_by))
+            if connection is not None:
+                connection.hang_up()
 
     def _end_former(self, peer: bytes) -> None:
         """Another key has said something under a peer's identity: its link has ended (Law 1)."""
@@ -265,7 +273,7 @@ class Transport:
 
     def close_peer(self, peer: bytes) -> None:
         """Read nothing more from this peer."""
-        self._closed[peer] = None
+        self._closed[peer] = 0
         self._owners.pop(peer, None)
         if len(self._closed) > CLOSED_PEERS_MAX:
             self._closed.popitem(last=False)

@@ -15,15 +15,23 @@ from matcher.model import Bools, EventBatch, EventType
 from matcher.single import Single
 from rules.checking.expressions import Expressions
 from rules.checking.scope import Report, Scope, Types
-from rules.errors import RuleErrors
+from rules.errors import Problem, RuleErrors
 from rules.pattern import TIMER
 from rules.planning.columnar import satisfied
 from rules.planning.rowwise import Evaluate, evaluator, is_satisfied
 from rules.syntax import ast
 from rules.syntax.parser import parse_filter
 from rules.syntax.printer import print_event
+from rules.syntax.words import is_longer
 from rules.terms import TIME, AttributeOf, Expression, nodes_of
+from rules.texts import size_of
 
+WORDS_MAX = 2_500
+"""Words of a filter that a client asks for: to read and check it holds others up."""
+NODE_WORK, PATTERN_WORK, STEP_WORK = 2, 150, 10
+"""Work, in tenths of a microsecond, that an event is to a part of a filter, and to a pattern and
+each of its steps.
+"""
 FEW = 16
 """Up to so many events are looked at one by one: whole columns pay for more."""
 
@@ -71,6 +79,26 @@ def parse_subscription(
     found = _checked(event, Types(schemas, ()), text, file)
     assert found is not None, "an unknown type is a problem"
     return found
+
+
+def check_extent(text: str, *, file: str = "<subscription>") -> None:
+    """Raise RuleErrors for a filter of more than ``WORDS_MAX`` words, unread."""
+    if is_longer(text, WORDS_MAX):
+        said = f"a filter of more than {WORDS_MAX:,} words"
+        problem = Problem(said, None, "let several subscriptions say it")
+        raise RuleErrors([problem], file="<subscription>")
+
+
+def work_of(event: ast.Event) -> int:
+    """The work that an event of its type is to a filter which is evaluated by itself."""
+    work, nodes = 0, list[ast.Node](event.conditions)
+    while nodes:
+        node = nodes.pop()
+        work += NODE_WORK
+        if isinstance(node, ast.Matching):
+            work += PATTERN_WORK + STEP_WORK * size_of(str(node.pattern.value))
+        nodes.extend(ast.children(node))
+    return work
 
 
 def check_filter(text: str, *, file: str = "<subscription>") -> str:

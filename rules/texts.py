@@ -8,8 +8,10 @@ beyond the bound is undefined (S9).
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 
 from matcher.model import Value
@@ -46,20 +48,19 @@ _UNICODE_STEPS = 300
 def problem_of(pattern: str) -> str | None:
     """Why a text is no pattern that is allowed; None where it is one."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if len(pattern) > PATTERN_MAX:
         return f"a pattern of more than {PATTERN_MAX} characters"
-    if _size_of(pattern) > SIZE_MAX:
+    if size_of(pattern) > SIZE_MAX:
         return f"a pattern of more than {SIZE_MAX} steps, repetitions written out"
     try:
-        pc.match_substring_regex(pa.array([""]), pattern)
+        _found([""], pattern)
     except pa.ArrowInvalid as error:
         return str(error).removeprefix("Invalid regular expression: ")
     return None
 
 
-def _size_of(pattern: str) -> int:
+def size_of(pattern: str) -> int:
     """About how many steps a pattern has, its counted repetitions written out."""
     groups: list[list[int]] = [[]]
     for part in _PART.finditer(pattern):
@@ -100,13 +101,31 @@ def results_of(function: TextFunction, texts: Sequence[str]) -> list[Value | Non
     """The results of a function over texts; None where that is undefined."""
     if function.pattern is None:
         return list(map(_BY_NAME[function.name], texts))
+    looked = ["" if len(text) > TEXT_MAX else text for text in texts]
+    found = _found(looked, function.pattern)
+    if looked == texts:
+        return found
+    return [
+        None if len(text) > TEXT_MAX else is_found
+        for text, is_found in zip(texts, found, strict=True)
+    ]
+
+
+def _found(texts: Sequence[str], pattern: str) -> list[Value | None]:
+    """Whether a pattern is found in each of these texts.
+
+    The array is made of its buffers: ``pa.array`` imports pandas if it is installed, and nobody is
+    served for those seconds.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    looked = [None if len(text) > TEXT_MAX else text for text in texts]
-    found = pc.match_substring_regex(pa.array(looked, pa.large_utf8()), function.pattern)
-    results: list[Value | None] = found.to_pylist()
-    return results
+    encoded = [text.encode() for text in texts]
+    ends = array("q", [0, *itertools.accumulate(map(len, encoded))])
+    buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    in_arrow = pa.LargeStringArray.from_buffers(len(encoded), *buffers)
+    found: list[Value | None] = pc.match_substring_regex(in_arrow, pattern).to_pylist()
+    return found
 
 
 @functools.lru_cache(maxsize=256)

@@ -48,6 +48,8 @@ from rules.engine.engine import Detections
 from rules.engine.order.intervals import is_told, told
 from rules.pattern import TIMER
 
+WORK_MAX = 100_000
+"""Steps of a tenth of a microsecond that an event may be to the filters of a user."""
 JOINED_BATCHES_MAX = 64
 """Batches that waited in a queue and go out in one Delivery."""
 
@@ -301,9 +303,25 @@ class Sinks:
             bound = f"{self.config.subscriptions_max} subscriptions (subscriptions_max)"
             raise Refusal(Code.LIMIT, f"more than {bound}")
         added = interest(number, text, schemas, again=again, rights=rights)
+        if not again:
+            self._check_work(sink, added, rights.user)
         self._sinks[sink.peer] = sink
         sink.rights = rights
         return self._begin(sink, added, schemas)
+
+    def _check_work(self, sink: Sink, added: Interest, user: str) -> None:
+        """Refusal for a filter that is too much for one user, or one client without a user, beside
+        those that it has: each event would be that work before anybody gets it.
+        """
+        own = [one for one in self._sinks.values() if one.rights.user == user] if user else [sink]
+        work = added.work + sum(one.interests.work for one in own)
+        if added.work and work > WORK_MAX:
+            whose = f"filters of user {user!r}" if user else "filters of a client"
+            raise Refusal(
+                Code.LIMIT,
+                f"{whose} that would take {work:,} steps for an event: more than {WORK_MAX:,}; "
+                "comparisons with constants, joined by and, take none",
+            )
 
     def _begin(self, sink: Sink, added: Interest, schemas: Mapping[str, EventType]) -> Interest:
         """Begin a subscription, and give it, or the first of its parts."""

@@ -29,7 +29,14 @@ from routing.messages import EVERYTHING, Code, Delivery, Rights
 from routing.order import strictly_rises
 from routing.permission import EVERY_TYPE, narrowed
 from rules.errors import RuleErrors
-from rules.subscription import Subscription, check_filter, parse_subscription
+from rules.planning.sketch import sketch_of
+from rules.subscription import (
+    Subscription,
+    check_extent,
+    check_filter,
+    parse_subscription,
+    work_of,
+)
 from rules.syntax.parser import parse_filter
 
 PER_TYPE_MAX = BITS_MAX
@@ -50,6 +57,10 @@ class Interest:
     problem: str | None = None
     asked: str = ""
     """The text of the client, which its rights may have narrowed."""
+    work: int = 0
+    """The work that an event is to it (rules.subscription); nothing where it is matched together
+    with others.
+    """
 
     def checked(self, schemas: Mapping[str, EventType]) -> Interest:
         """The same with its filter checked against its type, if that is known.
@@ -75,9 +86,13 @@ class Interest:
     def _fitted(self, schemas: Mapping[str, EventType]) -> Interest:
         schema = schemas.get(self.type_name)
         if schema is None:
-            return replace(self, filter=None, schema=None)
+            return replace(self, filter=None, schema=None, work=self._work())
         found = parse_subscription(self.text, schemas)
-        return replace(self, filter=found, schema=schema, problem=None)
+        work = 0 if sketch_of(found.conditions, schema).is_whole else self._work()
+        return replace(self, filter=found, schema=schema, problem=None, work=work)
+
+    def _work(self) -> int:
+        return work_of(parse_filter(self.text))
 
 
 def interest(
@@ -92,10 +107,11 @@ def interest(
     where the ``rights`` allow none of it. ``again``: it was in force on another link, and is paused
     where it does not fit.
     """
-    text = narrowed(rights, asked)
-    if text.strip() == EVERY_TYPE:
-        return Interest(number, EVERY_TYPE, EVERY_TYPE, None)
     try:
+        check_extent(asked)
+        text = narrowed(rights, asked)
+        if text.strip() == EVERY_TYPE:
+            return Interest(number, EVERY_TYPE, EVERY_TYPE, None)
         name = parse_filter(text).type.text
         if name not in schemas:
             check_filter(text)
@@ -155,6 +171,8 @@ class Interests:
         """The numbers of subscriptions to all types."""
         self._by_type: dict[str, dict[int, Interest]] = {}
         self._wanted: dict[str, TypeSubscriptions] = {}  # made when it is first needed
+        self.work = 0
+        """The work that an event is to all of them (Interest)."""
 
     @classmethod
     def of(cls, interests: Iterable[Interest]) -> Interests:
@@ -209,6 +227,8 @@ class Interests:
         if added.text == EVERY_TYPE:
             self.of_all.add(added.number)
             return
+        before = parts.get(added.type_name)
+        self.work += added.work - (0 if before is None else before.work)
         parts[added.type_name] = added
         self._by_type.setdefault(added.type_name, {})[added.number] = added
         self._wanted.pop(added.type_name, None)
@@ -220,6 +240,7 @@ class Interests:
         for one in removed:
             same = self._by_type[one.type_name]
             del same[number]
+            self.work -= one.work
             if not same:
                 del self._by_type[one.type_name]
             self._wanted.pop(one.type_name, None)

@@ -33,6 +33,8 @@ WORDS_MAX = 20_000
 """Words of a statement, which is read and checked in one go: a second is long for a broker."""
 READINGS_MAX = 2
 """Readings that are kept: who has a text read ahead has it checked soon."""
+FILTERS_MAX = 8
+"""Filters that are kept: one that comes is looked at several times."""
 SHAPES_MAX, SHAPE_TOKENS_MAX = 1_024, 4_096
 """Shapes of statements that are kept, and the longest of those statements."""
 
@@ -112,16 +114,23 @@ def _reading(text: str, file: str) -> Stepwise[Reading]:
 
 def parse_filter(text: str, *, file: str = "<subscription>") -> ast.Event:
     """Parse a subscription's filter, ``TYPE`` or ``TYPE(conditions)``; RuleErrors otherwise."""
+    outcome = _filter(text)
+    if isinstance(outcome, ast.Event):
+        return outcome
+    raise RuleErrors(outcome, text, file)
+
+
+@functools.lru_cache(FILTERS_MAX)
+def _filter(text: str) -> ast.Event | list[Problem]:
+    """The event of a filter, or what is wrong with it."""
     tokens, problems = tokenize(text)
     # No statement begins in a filter: a type may be called event, or rule.
     tokens = [one._replace(type="NAME") if one.type in ("EVENT", "RULE") else one for one in tokens]
     outcome = _parse(tokens, "subscription")
     if isinstance(outcome, Problem) and not any(token.type == "BAD" for token in tokens):
         problems.append(outcome)
-    if problems:
-        raise RuleErrors(problems, text, file)
     event: ast.Event = outcome
-    return event
+    return problems or event
 
 
 # --- statements ------------------------------------------------------------------------------

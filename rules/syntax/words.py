@@ -9,6 +9,7 @@ the reserved ones are told from names.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -96,6 +97,12 @@ _NAMED = " | ".join(f"(?P<{name}> {pattern} )" for name, pattern in _PATTERNS.it
 _WORDS_IN_TEXT = re.compile(rf"((?: {_BLANK} )*) ( {_ANY} | \Z )", re.VERBOSE | re.DOTALL)
 _BLANKS_IN_TEXT = re.compile(rf"(?P<blank> {_BLANK} ) | {_NAMED}", re.VERBOSE | re.DOTALL)
 _WORD = re.compile(_NAMED, re.VERBOSE | re.DOTALL)
+
+
+def is_longer(text: str, most: int) -> bool:
+    """Whether a text has more than so many words; they are counted, not read."""
+    words = _WORDS_IN_TEXT.finditer(text.rstrip())  # and the end
+    return next(itertools.islice(words, most + 1, None), None) is not None
 
 
 def scan(text: str) -> tuple[list[Token], list[Problem]]:

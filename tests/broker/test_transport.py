@@ -8,7 +8,8 @@ import pytest
 import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
-from broker.transport import DROPPED_MAX, Transport
+from broker.frames import FRAMES_MAX
+from broker.transport import DROPPED_MAX, STRAY_MAX, Transport
 
 
 @pytest.fixture
@@ -56,6 +57,27 @@ def test_a_closed_peer_is_read_no_more(transport, dealer, tmp_path):
     dealer.send(b"two")
     transport.wait(0.1)
     assert transport.receive() is None
+
+
+@pytest.mark.parametrize(("count", "length"), [(STRAY_MAX, 1), (2, 50_000)])
+def test_a_closed_peer_that_goes_on_is_hung_up_on(transport, dealer, count, length):
+    """So is one whose messages are too long to be any, at once."""
+    ended = dealer.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    dealer.reconnect_ivl = -1
+    dealer.sndhwm = 0
+    dealer.connect(transport.listen("tcp://127.0.0.1:*"))
+    dealer.send_multipart([b"one"] * length)
+    peer, frames = receive(transport)
+    assert len(frames) == min(length, FRAMES_MAX - 1)
+    transport.close_peer(peer)
+    for _ in range(count):
+        assert not ended.poll(0)
+        dealer.send_multipart([b"more"] * length)
+    for _ in range(20):
+        transport.wait(0.1)
+        assert transport.receive() is None
+    assert ended.poll(5_000)
+    ended.close(0)
 
 
 def test_a_closed_peer_that_floods_does_not_keep_timers_waiting(transport, dealer, tmp_path):
