@@ -29,6 +29,13 @@ def escaped_lines(text: str) -> str:
     return "\n".join(map(escaped, text.split("\n")))
 
 
+def escaped_json(lines: bytes) -> bytes:
+    """The same of lines of JSON, which mean the same then."""
+    if lines.isascii() and b"\x7f" not in lines:  # JSON escapes other controls by itself
+        return lines
+    return escaped_lines(lines.decode()).encode()
+
+
 def escaped_in(data: Any) -> Any:
     """Plain data with all its texts escaped, keys as well."""
     if isinstance(data, str):

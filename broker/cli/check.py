@@ -38,6 +38,7 @@ def command(
     each file), types that the rules do not declare are those of the events, which are all read.
     """
     from broker.cli.outcome import UsageError, counted
+    from broker.escaping import escaped_lines
     from matcher.formats.inputs import bytes_of, is_regular, name_of, verify_files
     from rules import load
     from rules.errors import FilesErrors, RuleErrors
@@ -70,7 +71,7 @@ def command(
     if refused:
         raise FilesErrors(refused)
     for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(escaped_lines(f"warning: {warning}"), file=sys.stderr)
     print(f"{counted(rules_read, 'rule')}, {counted(schemas, 'schema')}: ok")
 
 

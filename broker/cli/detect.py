@@ -220,6 +220,7 @@ def _sink(
     form: str, output: Path | None, types: Sequence[EventType], style: Mapping[str, Any]
 ) -> Iterator[Sink]:
     from broker.detection import ChecksumSink, CountSink, EventSink
+    from broker.escaping import escaped_json
     from matcher.formats.files import LinesOutput, output_to
     from matcher.formats.outputs import replaced, replaced_text
 
@@ -227,7 +228,7 @@ def _sink(
         with nullcontext(sys.stdout) if output is None else replaced_text(output) as text:
             yield CountSink(types, text) if form == "count" else ChecksumSink(types, text)
     elif output is None:
-        yield EventSink(LinesOutput(sys.stdout.buffer, **style))
+        yield EventSink(LinesOutput(sys.stdout.buffer, shown_by=escaped_json, **style))
     elif form == "table" or _ending_of(output) == ".jsonl":
         with output_to(output, types, composite=True, **style) as tables:
             yield EventSink(tables)
@@ -247,12 +248,13 @@ def _warn_of_disorder(recorded: RecordedEvents) -> None:
 
 def _report_bad(recorded: RecordedEvents) -> None:
     from broker.cli.outcome import counted
+    from broker.escaping import escaped
 
     bad = recorded.intake.bad
     if bad:
         print(f"rexmq: {counted(bad.total(), 'bad event')} skipped", file=sys.stderr)
     for reason, count in bad.most_common():
-        print(f"  {count}: {reason}", file=sys.stderr)
+        print(f"  {count}: {escaped(reason)}", file=sys.stderr)
 
 
 def _report(

@@ -113,13 +113,13 @@ def _recording(reading: Reading, recorded: RecordedEvents, rule: str, engine: st
 def _print(found: Explanation | Summary, form: str) -> None:
     import json
 
+    from broker.escaping import escaped_lines
     from rules.explaining.document import document
     from rules.explaining.explanation import Explanation
     from rules.explaining.telling import told, told_summary
 
     if form == "json":
-        print(json.dumps(document(found), ensure_ascii=False, indent=2))
-    elif isinstance(found, Explanation):
-        print(told(found))
+        text = json.dumps(document(found), ensure_ascii=False, indent=2)
     else:
-        print(told_summary(found))
+        text = told(found) if isinstance(found, Explanation) else told_summary(found)
+    print(escaped_lines(text))

@@ -101,6 +101,8 @@ def _made(name: str, device: str) -> Matcher:
 def _print_lines(ids: Sequence[Any], found: Matches) -> None:
     import msgspec
 
+    from broker.escaping import escaped_json
+
     lines = [
         {"id": one, "interfaces": interfaces, "filters": filters}
         for one, interfaces, filters in zip(
@@ -108,7 +110,7 @@ def _print_lines(ids: Sequence[Any], found: Matches) -> None:
         )
     ]
     text = b"\n".join(map(msgspec.json.encode, lines))
-    sys.stdout.write(text.decode() + "\n" if lines else "")
+    sys.stdout.write(escaped_json(text).decode() + "\n" if lines else "")
 
 
 def _print_counts(wanted: Mapping[int, int]) -> None:

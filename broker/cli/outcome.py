@@ -72,7 +72,9 @@ def writing(file: Path | None) -> Iterator[None]:
 
 def say(what: str, why: str) -> None:
     """Tell, on standard error, of what is done otherwise from now on (matcher.matching.Told)."""
-    print(f"rexmq: {what}: {why}", file=sys.stderr)
+    from broker.escaping import escaped
+
+    print(escaped(f"rexmq: {what}: {why}"), file=sys.stderr)
 
 
 def counted(count: int, what: str) -> str:

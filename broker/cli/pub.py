@@ -109,6 +109,7 @@ def _publish_file(
     connect_timeout_s: float,
 ) -> None:
     from broker.cli.outcome import REFUSED, UsageError, counted, report_zones
+    from broker.escaping import escaped_lines
     from broker.recorded import RecordedEvents
     from broker.replay import Account, replay
     from matcher.formats.inputs import verify_files
@@ -140,7 +141,7 @@ def _publish_file(
             print(f"rexmq: {counted(skipped, 'bad event')} skipped", file=sys.stderr)
         if account.refused:
             text = f"{counted(account.refused, 'event')} refused: {account.take_reason()}"
-            print(f"rexmq: {text}", file=sys.stderr)
+            print(escaped_lines(f"rexmq: {text}"), file=sys.stderr)
     if account.refused:
         raise typer.Exit(REFUSED)
 

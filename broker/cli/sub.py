@@ -90,6 +90,7 @@ def command(
     from broker import Subscriber
     from broker.cli.outcome import UsageError, amount_of, counted, duration_of, one_of
     from broker.cli.streams import closing_with_reader
+    from broker.escaping import escaped, escaped_json
     from broker.log import start_logging
     from matcher.formats.printing import json_lines
     from routing.delivery.delivery_batch import places_of
@@ -125,7 +126,7 @@ def command(
             text = (
                 f"{filters[number - 1]} waits: nobody publishes {', '.join(missing)} for its rules"
             )
-            print(f"rexmq: {text}", file=sys.stderr)
+            print(f"rexmq: {escaped(text)}", file=sys.stderr)
         for delivery in _deliveries(subscriber, seconds):
             order = places_of(delivery)[:wanted]
             wanted = None if wanted is None else wanted - len(order)
@@ -136,7 +137,7 @@ def command(
                 seconds=time == "seconds",
                 traces=delivery.traces,
             )
-            sys.stdout.buffer.write(lines)
+            sys.stdout.buffer.write(escaped_json(lines))
             sys.stdout.buffer.flush()
             if durable is not None and len(order):
                 subscriber.acknowledge(positions_of(delivery)[len(order) - 1])

@@ -17,7 +17,7 @@ import importlib
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,9 +180,13 @@ class LinesOutput:
         full_cause: bool = False,
         seconds: bool = False,
         traces: TraceContexts | None = None,
+        shown_by: Callable[[bytes], bytes] = bytes,
     ) -> None:
-        """``traces``: the trace contexts of events, where they are known."""
+        """``traces``: the trace contexts of events, where they are known. ``shown_by``: gives the
+        lines as they are written.
+        """
         self._sink = sink
+        self._shown_by = shown_by
         self._traces = TraceContexts() if traces is None else traces
         self._full_cause = full_cause
         self._seconds = seconds
@@ -197,7 +201,7 @@ class LinesOutput:
                 seconds=self._seconds,
                 traces=self._traces.of(some) if self._traces.has_any else (),
             )
-            self._sink.write(text)
+            self._sink.write(self._shown_by(text))
 
     def close(self) -> None:
         """Let what is buffered go; the sink is its owner's to close."""

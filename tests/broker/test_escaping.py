@@ -1,12 +1,14 @@
 """What comes from outside prints as it is read: nothing hides in it, wherever it is shown."""
 
 import json
+import threading
 
 import pytest
 from lone import hear, lone
 from prometheus_client.exposition import generate_latest
 
-from broker.cli import status, top, trace
+from broker import Publisher
+from broker.cli import main, status, top, trace
 from broker.escaping import escaped, escaped_in
 from broker.log import FORMS
 from broker.monitoring.gathered import Look
@@ -27,6 +29,7 @@ from routing.messages import (
 )
 from routing.names import is_printable
 
+JSON = ("--format", "json")
 HIDDEN = (
     "\x1b[8m",
     "\rroot",
@@ -77,6 +80,36 @@ def test_pages_and_metrics_of_a_status_with_it(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HIDDEN)
+def test_commands_print_events_with_it_as_json_that_says_the_same(text, tmp_path, capfd) -> None:
+    events, rules, filters = (tmp_path / name for name in ("e.jsonl", "r.tesla", "f.jsonl"))
+    event = {"type": "Gas", "source": "s", "id": text, "time": 1, "data": {"tank": text}}
+    bad = {"type": text, "time": "x", "data": {}}
+    rules.write_text(
+        "event Gas(tank: string) define Low(tank: string) from Gas() as g where tank = g.tank"
+    )
+    events.write_text("".join(f"{json.dumps(one)}\n" for one in (event, bad)))
+    filters.write_text('{"filter": 1, "interface": 1, "type": "Gas", "constraints": []}\n')
+    reading = ("--events", str(events), "--skip-bad")
+    commands = [
+        ["detect", "--rules", str(rules), *reading, "--cause", "full"],
+        ["explain", "--rules", str(rules), *reading, "--rule", "Low", "--event", text],
+        ["explain", "--rules", str(rules), *reading, "--rule", "Low", "--event", text, *JSON],
+    ]
+    printed = []
+    for words in commands:
+        assert main(words) == 0
+        out, err = capfd.readouterr()
+        assert shown_nothing(out + err), words
+        printed.append(out)
+    events.write_text(json.dumps(event))
+    assert main(["match", "--filters", str(filters), "--events", str(events)]) == 0
+    assert shown_nothing(capfd.readouterr().out)
+    (found,) = [json.loads(line) for line in printed[0].splitlines()]
+    assert found["data"] == {"tank": text}
+    assert json.loads(printed[2])["event"]["data"] == {"tank": text}
+
+
+@pytest.mark.parametrize("text", HIDDEN)
 def test_no_message_brings_a_name_with_it(text: str) -> None:
     for message in (
         Advertise(1, (EventType.of(text, v="int"),)),
@@ -100,3 +133,23 @@ def test_no_rule_has_such_a_name(name: str, text: str) -> None:
     (refused,) = [one for one in answers if isinstance(one, Refused)]
     assert refused.code in (Code.BAD_NAME, Code.BAD_RULES)
     assert not broker.status(0.0)["rules"]
+
+
+def test_sub_prints_it_so(endpoint, capfd) -> None:
+    with Publisher(endpoint, name="meter", types=[EventType.of("Note", text="string")]) as source:
+        over = threading.Event()
+
+        def publish() -> None:
+            while not over.wait(0.05):
+                source.publish("Note", text="".join(HIDDEN))
+
+        publishing = threading.Thread(target=publish)
+        publishing.start()
+        try:
+            assert main(["sub", "Note()", "--count", "1", "--broker", endpoint]) == 0
+        finally:
+            over.set()
+            publishing.join()
+    out = capfd.readouterr().out
+    assert shown_nothing(out)
+    assert json.loads(out)["data"] == {"text": "".join(HIDDEN)}
