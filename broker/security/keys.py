@@ -118,13 +118,13 @@ def check_secret(file: Path) -> None:
 
 
 def public_key(text: str, place: str) -> str:
-    """A public key, given as such, or by a file that holds one. ConfigurationError names
-    ``place``.
+    """A public key, given as such, or by a file that holds one: a path may look like a key, which
+    has 40 characters. ConfigurationError names ``place``.
     """
-    if _is_key(text):
-        return text
     path = Path(text)
     if not os.path.exists(path):  # Path.exists raises for a name that is too long
+        if _is_key(text):
+            return text
         raise ConfigurationError(
             f"{place}: expected a public key of {KEY_CHARACTERS} characters or the file of one, "
             f"found {text!r}"

@@ -266,12 +266,16 @@ class Service:
         return link.source
 
     def _make_room(self, link: Link) -> None:
-        """Have room for a link's source, if the user who has the most sources has lost one."""
+        """Have room for a link's source, if another user has many more (Sources, Law 4)."""
         crowded_out = self._sources.crowded_out(link.name, link.rights.user)
-        if crowded_out is not None:
-            self.close_source(crowded_out, CROWDED_OUT)
-            fields = {"source": crowded_out.name, "user": crowded_out.user}
-            self._log("warning", "lost source closed: sources_max", **fields)
+        if crowded_out is None:
+            return
+        if crowded_out.peer is not None:
+            reason = "its place goes to another user: its own has the most sources (sources_max)"
+            self.expel(crowded_out.peer, Code.LIMIT, reason)
+        self.close_source(crowded_out, CROWDED_OUT)
+        fields = {"source": crowded_out.name, "user": crowded_out.user}
+        self._log("warning", "source closed: sources_max", **fields)
 
     def _limit(self, source: Source, rights: Rights) -> None:
         """Hold a source to the rights and limits of its user."""

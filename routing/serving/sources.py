@@ -14,9 +14,10 @@ its promise stands here (network.brokers.registry). One that was sent away count
 waited for ``HAND_OVER_S``. s has promised Temp up to 40 s, u up to 90 s, and this broker drains:
 rules over Temp stay at 40 s until b1 has s, whose next Temp is of 41 s.
 
-Law 4: if there is no room for a user's source, the user who has the most closes the one that was
-lost the longest ago, unless the newcomer's user would have as many. mallory has opened and left
-39 of 40 sources, alice has one: her next one takes the place of mallory's first.
+Law 4: if there is no room for a user's source, the user who has the most gives up the one that was
+lost the longest ago, or that came last if none is lost, unless the newcomer's user would have as
+many. mallory has opened and left 39 of 40 sources, alice has one: her next one takes the place of
+mallory's first.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ SOURCE_MOVES: Mapping[SourceState, Mapping[SourceState, str]] = {
 
 
 GOODBYE, LOST_FOR_LONG, MOVED = "goodbye", "lost", "gone on elsewhere"
-CROWDED_OUT = "lost, and its user had the most sources"
+CROWDED_OUT = "its user had the most sources"
 """Why a source has closed."""
 HAND_OVER_S = 10.0
 """Seconds that a source that was sent away has to be at another broker (Law 3)."""
@@ -215,7 +216,15 @@ class Sources:
         most, count = max(self._open.items(), key=itemgetter(1))
         if count <= self._open[user] + 1:
             return None
-        return next((one for one in self._lost.values() if one.user == most), None)
+        own_open = (
+            *self._lost.values(),
+            *(
+                one
+                for one in reversed(self._sources.values())
+                if one.standing is SourceState.LIVE and not one.home
+            ),
+        )
+        return next((one for one in own_open if one.user == most), None)
 
     def join(self, name: str, peer: Peer, now: float, home: str = "", user: str = "") -> Source:
         """A link of that name publishes: resume the source, or begin a new stay of it, as it does

@@ -331,6 +331,18 @@ def test_key_files(tmp_path, capsys):
     assert "there already; a key is not written over" in capsys.readouterr().err
 
 
+def test_the_path_of_a_file_may_be_as_long_as_a_key(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("keys-of-plant-north/in/use-1-2")
+    create("ann-1", folder)
+    (folder / "access.toml").write_text('[user.ann]\nkey = "ann-1.key"\n')
+    assert len(str(folder / "ann-1.key")) == 40
+    public = load_pair(folder / "ann-1.key_secret").public
+    assert public_key(str(folder / "ann-1.key"), "ann") == public
+    assert load_access(folder / "access.toml").owners.keys() == {public}
+    assert public_key(public, "ann") == public
+
+
 def test_files_of_pyzmq_are_read(tmp_path):
     import zmq.auth
 
