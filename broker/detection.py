@@ -204,11 +204,12 @@ def detect(
     names: Collection[str],
     sink: Sink,
     clock: Callable[[], float],
+    tell: Callable[[int], None] = lambda events: None,
 ) -> Progress:
     """Run recorded events through an engine; composite events of types ``names`` go to ``sink``.
 
-    ``clock`` gives seconds, for the figures. Raises EventError where an event is bad, or bears the
-    id of another one.
+    ``clock`` gives seconds, for the figures; ``tell`` is told how many events each step had.
+    Raises EventError where an event is bad, or bears the id of another one.
     """
     progress = Progress()
 
@@ -228,6 +229,7 @@ def detect(
         else:
             take(engine.advance(step.mark))
         progress.add(step, clock() - begun)
+        tell(sum(map(len, step.batches)))
     events.count_conflicts(engine.conflicts)
     sink.finish()
     return progress

@@ -9,7 +9,7 @@
     ``ForeignClient``: the client belongs to another process, or event loop (likewise).
     ``AddressTaken``: an endpoint that a broker should listen on is in use.
     ``ConfigurationError``: a configuration is refused; names file, key and what was expected.
-    ``ForeignPackage``: one of the six packages comes from somewhere else.
+    ``ForeignPackage``: one of the seven packages comes from somewhere else.
     ``StoreError``: what is wrong with a broker's store; the message names its folder.
         ``StoreHeld``: another process has it open.
         ``StoreDamaged``: it holds what was never written there, or lacks what was.

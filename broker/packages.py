@@ -1,4 +1,4 @@
-"""The six packages must be this distribution's own (docs/decisions/0001-package-names.md).
+"""The seven packages must be this distribution's own (docs/decisions/0001-package-names.md).
 
 Their names are generic, so another distribution, or a folder of the same name where the command
 is run, may stand in the way. That would show as an obscure error much later, or as none at all:
@@ -14,11 +14,11 @@ from pathlib import Path
 import broker
 from broker.errors import ForeignPackage
 
-PACKAGES = ("broker", "matcher", "routing", "rules", "runtime", "simulator")
+PACKAGES = ("broker", "matcher", "rexmq", "routing", "rules", "runtime", "simulator")
 
 
 def verify_packages() -> None:
-    """Raise ForeignPackage, naming the intruder, unless all six stand in one folder.
+    """Raise ForeignPackage, naming the intruder, unless all seven stand in one folder.
 
     Nothing is imported: the import system is only asked where it would look.
     """

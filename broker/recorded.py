@@ -17,17 +17,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from matcher.contents import contents_of
 from matcher.errors import BadEvent, EventError
 from matcher.formats.files import EventFile
+from matcher.formats.inputs import InputFile
 from matcher.formats.intake import Chunk, Glance, Intake
 from matcher.formats.layout import PLAIN, Layout
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from rules.engine.conflict import CONFLICT_HINT, Conflict
 from rules.pattern import TIMER
+
+if TYPE_CHECKING:
+    from matcher.formats.frames import Frame
 
 CONFLICTS = "the id of another event"
 """The reason by which conflicts are counted among bad events."""
@@ -60,7 +65,7 @@ class Course:
 
 
 class RecordedEvents:
-    """Files of events that are read as one stream.
+    """Files of events, and frames (matcher.formats.frames), that are read as one stream.
 
     ``declared`` schemas go before inferred ones; ``type_name`` names the type of events that name
     none, ``layout`` says what columns mean and how times are written (``time_unit``, s, ms, us or
@@ -71,7 +76,7 @@ class RecordedEvents:
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        inputs: Sequence[Path | InputFile | Frame],
         *,
         declared: Mapping[str, EventType] | None = None,
         type_name: str | None = None,
@@ -82,7 +87,7 @@ class RecordedEvents:
     ) -> None:
         self.until = until
         layout = layout if time_unit is None else layout.in_unit(time_unit)
-        self.files = _files(paths, type_name, layout)
+        self.files = _files(inputs, type_name, layout)
         self.intake = Intake(declared, skip_bad=skip_bad)
         self._skips_bad = skip_bad
         self.courses = [course_of(file.scan(self.intake)) for file in self.files]
@@ -90,10 +95,17 @@ class RecordedEvents:
             raise EventError(f"events of type {TIMER.name}: it is built in (tesla.md S13)")
 
     @property
-    def disordered(self) -> Mapping[Path, int]:
-        """The files that are not in order of time, with their setbacks in microseconds."""
+    def rows(self) -> int:
+        """How many lines and rows there are to be read."""
+        return sum(int(course.ends[-1]) for course in self.courses if len(course.ends))
+
+    @property
+    def disordered(self) -> Mapping[str, int]:
+        """The names of the files that are not in order of time, with their setbacks in
+        microseconds.
+        """
         pairs = zip(self.files, self.courses, strict=True)
-        return {file.path: course.setback for file, course in pairs if course.setback}
+        return {file.name: course.setback for file, course in pairs if course.setback}
 
     def steps(self) -> Iterator[Step]:
         """The events; the last step's mark is TIME_MAX, or the microsecond behind ``until``."""
@@ -209,19 +221,25 @@ def course_of(glances: Iterator[Glance]) -> Course:
     return Course(np.array(ends, np.int64), from_here_on, setback)
 
 
-def _files(paths: Sequence[Path], type_name: str | None, layout: Layout) -> list[EventFile]:
-    """The files, each the source of its nameless events under its name.
+def _files(
+    inputs: Sequence[Path | InputFile | Frame], type_name: str | None, layout: Layout
+) -> list[EventFile | Frame]:
+    """The files and frames, each the source of its nameless events under its name.
 
     Files of one name in different folders are told apart by their paths; a file given twice is
     not, so that its events are duplicates (E1).
     """
-    folders = Counter(path.name for path in set(paths))
+    files = [InputFile(one) if isinstance(one, Path) else one for one in inputs]
+    paths = {one.path for one in files if isinstance(one, InputFile)}
+    folders = Counter(path.name for path in paths)
     return [
         EventFile.of(
-            path,
-            type_name,
-            source=None if folders[path.name] == 1 else str(path),
+            one.path,
+            one.type_name or type_name,
+            source=None if folders[one.path.name] == 1 else str(one.path),
             layout=layout,
         )
-        for path in paths
+        if isinstance(one, InputFile)
+        else one
+        for one in files
     ]

@@ -22,11 +22,14 @@ is detected *before* the time of the event it takes, and ``finish`` the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from matcher.errors import BadEvent
+from matcher.formats.intake import Intake
+from matcher.formats.layout import PLAIN, Layout
 from matcher.identity import plain_name, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, Datum, Event, EventBatch, EventType
 from matcher.rows import (
@@ -50,6 +53,17 @@ from rules.pattern import Rule, RuleSet
 
 SOURCE = "local"
 """The source of events that name none."""
+
+
+class FrameLike(Protocol):
+    """A table that comes over by the PyCapsule interface of Arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Its columns."""
+        ...
+
+
+Frames: TypeAlias = FrameLike | Mapping[str, "FrameLike | Sequence[Mapping[str, Any]]"]
 
 
 class TooManyComposites(RuntimeError):
@@ -249,38 +263,79 @@ class Engine:
 
     def push(
         self,
-        events: EventBatch | Sequence[Mapping[str, Any]],
+        events: EventBatch | Sequence[Mapping[str, Any]] | Frames,
         *,
         type: str | None = None,  # noqa: A002
+        layout: Layout | None = None,
     ) -> None:
-        """Take a batch, or rows of the ``type`` named, each with its own ``"time"``.
+        """Take a batch, rows of the ``type`` named, each with its own ``"time"``, or a frame.
+
+        A frame is a table of pandas, polars, DuckDB or Arrow, read as a file of events is; its
+        columns are as ``layout`` says (times count its unit then), its events of the ``type``
+        named, or as a column says. A dict has frames, or rows, by their types.
 
         Nothing is evaluated until ``advance`` or ``finish``. Raises BadEvent, and takes nothing,
-        for rows that do not fit their schema, or have attributes that it lacks, and for times
+        for events that do not fit their schema, rows that have attributes which it lacks, and times
         beyond the years 1 to 9999. Raises it for the first event whose id names another one
         already, too; the others are taken then.
         """
-        if not isinstance(events, EventBatch):
-            if type is None:
-                raise ValueError("rows need the name of their type: push(rows, type=...)")
-            number, rows = self._sequences.get(SOURCE, 0), events
-            refuse_surplus_of_rows(self.schema(type), rows)
-            events = batch_of(
-                self.schema(type),
-                rows,
-                source=SOURCE,
-                first_sequence=number + 1,
-                time_unit=self._time_unit,
-            )
-            self._sequences[SOURCE] = number + len(events)
-        verify_range(events.time)
-        self._detector.push(events)
-        if len(events):
-            self._time = max(self._time, int(events.time.max()))
+        numbers = dict(self._sequences)
+        batches = [*self._batches(events, type, layout, numbers)]
+        for batch in batches:
+            verify_range(batch.time)
+        self._sequences = numbers
+        for batch in batches:
+            self._detector.push(batch)
+            if len(batch):
+                self._time = max(self._time, int(batch.time.max()))
         refuse(self._detector.take_conflict())
 
-    def advance(self, mark: int) -> Detections:
-        """Evaluate every instant before ``mark`` (microseconds); nothing earlier may follow.
+    def _batches(
+        self, events: Any, type_name: str | None, layout: Layout | None, numbers: dict[str, int]
+    ) -> Iterator[EventBatch]:
+        """Events as batches; ``numbers`` says, by source, the last number that is taken."""
+        if isinstance(events, EventBatch):
+            yield events
+            return
+        if isinstance(events, Mapping):
+            for name, some in events.items():
+                yield from self._batches(some, name, layout, numbers)
+            return
+        number = numbers.get(SOURCE, 0)
+        if isinstance(events, Sequence):
+            if type_name is None:
+                raise ValueError("rows need the name of their type: push(rows, type=...)")
+            numbers[SOURCE] = number + len(events)
+            yield self._batch_of_rows(events, self.schema(type_name), number)
+            return
+        from matcher.formats.frames import Frame  # with Arrow, which rows do not need
+
+        if type_name is not None:
+            self.schema(type_name)
+        meaning = PLAIN.in_unit(self._time_unit) if layout is None else layout
+        frame = Frame.of(events, type_name, layout=meaning)
+        frame = replace(frame, source=SOURCE, rows_before=number)
+        numbers[SOURCE] = number + frame.table.num_rows
+        for chunk in frame.read(Intake(self._schemas)):
+            for batch in chunk.batches:
+                self.schema(batch.type.name)
+                yield batch
+
+    def _batch_of_rows(
+        self, rows: Sequence[Mapping[str, Any]], event_type: EventType, number: int
+    ) -> EventBatch:
+        refuse_surplus_of_rows(event_type, rows)
+        return batch_of(
+            event_type,
+            rows,
+            source=SOURCE,
+            first_sequence=number + 1,
+            time_unit=self._time_unit,
+        )
+
+    def advance(self, mark: int = TIME_MAX) -> Detections:
+        """Evaluate every instant before ``mark`` (microseconds), all of them where it is left out;
+        nothing earlier may follow.
 
         Raises ValueError for a mark beyond 64 bits, and changes nothing then; and
         TooManyComposites, which has what was detected, when a rule has ended since it has more
@@ -295,6 +350,18 @@ class Engine:
         TooManyComposites as ``advance``.
         """
         return list(self._advance(TIME_MAX).events())
+
+    def __repr__(self) -> str:
+        names = ", ".join(rule.name for rule in self.rules) or "none"
+        return f"Engine(rules: {names}; event types: {', '.join(self._schemas) or 'none'})"
+
+    def _repr_html_(self) -> str:
+        from matcher.formats.markup import html_table
+
+        rules = html_table("Rules", ["name", "text"], ((one.name, one.text) for one in self.rules))
+        return rules + html_table(
+            "Event types", ["type"], ([one] for one in self._schemas.values())
+        )
 
     def schema(self, name: str) -> EventType:
         """A declared or defined event type; BadEvent when there is none of that name."""

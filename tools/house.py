@@ -32,7 +32,7 @@ from typing import NamedTuple
 import networkx
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("runtime", "matcher", "rules", "routing", "broker", "simulator")
+PACKAGES = ("runtime", "matcher", "rules", "routing", "broker", "simulator", "rexmq")
 STUDIES = "studies"
 """What nothing of the packages and their tests imports (docs/decisions/0030)."""
 PRONOUNS = frozenset(

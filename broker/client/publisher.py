@@ -250,7 +250,7 @@ class Publisher(Scoped):
         numbered: bool = False,
         traces: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Receipt:
-        """Publish many events: an EventBatch, an Arrow table or record batch, a list of dicts.
+        """Publish many events: an EventBatch, a frame (pandas, polars, Arrow) or a list of dicts.
 
         Several EventBatches, of several types, can be published together: their sequence numbers
         say in which order their events are meant. These are replaced by the publisher's own

@@ -345,12 +345,14 @@ class Source:
         refuse_surplus_of_rows(event_type, rows)
         return batch
 
-    def _batches_of_table(self, table: Any, type_name: str | None) -> list[EventBatch]:
+    def _batches_of_table(self, data: object, type_name: str | None) -> list[EventBatch]:
+        from matcher.formats.frames import FRAME, table_of
         from matcher.formats.intake import Intake, Place
         from matcher.formats.layout import RESERVED, Layout
         from matcher.formats.tabular import batches_of
 
-        place = Place("<table>", source="", layout=Layout().in_unit(self._time_unit))
+        table = table_of(data, FRAME)
+        place = Place(FRAME, source="", layout=Layout().in_unit(self._time_unit))
         intake = Intake(self.outbox.types)
         batches = batches_of(table, place, intake, type_name)
         if intake.surplus:

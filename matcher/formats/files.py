@@ -130,6 +130,11 @@ class EventFile:
         with opened(self.path, self.copy) as (form, stream):
             yield from _module(form).scan(stream, self._place, intake, self.type_name)
 
+    @property
+    def name(self) -> str:
+        """The file as messages name it."""
+        return name_of(self.path)
+
     def place_of(self, row: int) -> str:
         """A row of the file, or a line of it, as messages name it."""
         with opened(self.path, self.copy) as (form, _):
@@ -137,7 +142,7 @@ class EventFile:
 
     @property
     def _place(self) -> Place:
-        return Place(name_of(self.path), self.source, self.layout, self.by_row)
+        return Place(self.name, self.source, self.layout, self.by_row)
 
 
 def row_named(path: Path, form: str, row: int) -> str:

@@ -13,10 +13,20 @@ import stat
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from matcher.errors import EventError
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file of events, and the type of those that name none, where it is said of this file."""
+
+    path: Path
+    type_name: str | None = None
+
 
 STANDARD = Path("-")
 """Standard input, and as a path that is written to, standard output."""

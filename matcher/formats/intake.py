@@ -32,12 +32,19 @@ class Place:
     An event that leaves its id out has its number in decimal; but where it bears a source and no
     number it is known by the file and its row, for other files may have that source too. ``by_row``
     has the rows stand in place of all sequence numbers, for one who looks for an event's place.
+    ``rows_before``: the number of the row before the first one, 0 but where the rows of several
+    tables are numbered together.
     """
 
     file: str
     source: str
     layout: Layout = PLAIN
     by_row: bool = False
+    rows_before: int = 0
+
+    def named(self, row: int) -> str:
+        """A row as messages name it."""
+        return f"{self.file}:row {row - self.rows_before}"
 
     def names(self, rows: Int64s) -> list[str]:
         """The ids of events of other sources that are known by their rows: ``Temp.csv:1``."""

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from matcher.formats import pieces
 from matcher.formats.intake import Chunk, Glance, Intake, Place
-from matcher.formats.layout import TYPE
 from matcher.formats.tabular import arrow_schema, check_distinct, to_arrow
 from matcher.model import EventBatch, EventType
 
@@ -32,7 +31,7 @@ def scan(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Glance]:
     """The times of each piece; ``intake`` learns the schema."""
-    learning = _learning(_pieces(stream, place.file), place, intake, type_name)
+    learning = pieces.learning(_pieces(stream, place.file), place, intake, type_name)
     return pieces.glances(learning, place, intake)
 
 
@@ -54,17 +53,6 @@ class Writer:
     def close(self) -> None:
         """Write the index; the sink stays open."""
         self._writer.close()
-
-
-def _learning(
-    batches: Iterator[pa.RecordBatch], place: Place, intake: Intake, type_name: str | None
-) -> Iterator[pa.RecordBatch]:
-    named = place.layout.role_columns(type_name).get(TYPE)
-    for number, piece in enumerate(batches):
-        column = piece.column(named) if named in piece.schema.names else None
-        if number == 0 or pieces.names_unknown(column, intake.schemas):
-            pieces.learn(piece, place, intake, type_name)
-        yield piece
 
 
 def _pieces(stream: BinaryIO, file: str) -> Iterator[pa.RecordBatch]:

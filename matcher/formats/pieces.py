@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from matcher.formats.arrowcolumns import BadRows, times_of_column, without
 from matcher.formats.intake import Chunk, Glance, Intake, Place
+from matcher.formats.layout import TYPE
 from matcher.formats.tabular import batches_of
 
 ROWS = 65_536
@@ -22,7 +23,7 @@ def read(
     pieces: Iterable[pa.RecordBatch], place: Place, intake: Intake, type_name: str | None
 ) -> Iterator[Chunk]:
     """The events of each piece; BadEvent or SchemaError as ``batches_of`` raises them."""
-    first_row = 1
+    first_row = place.rows_before + 1
     for piece in pieces:
         batches = batches_of(piece, place, intake, type_name, first_row=first_row)
         first_row += piece.num_rows
@@ -36,6 +37,18 @@ def learn(piece: pa.RecordBatch, place: Place, intake: Intake, type_name: str | 
             intake.learn(batch.type)
 
 
+def learning(
+    pieces: Iterable[pa.RecordBatch], place: Place, intake: Intake, type_name: str | None
+) -> Iterator[pa.RecordBatch]:
+    """The pieces, the types of each being learnt on the way."""
+    named = place.layout.role_columns(type_name).get(TYPE)
+    for number, piece in enumerate(pieces):
+        column = piece.column(named) if named in piece.schema.names else None
+        if number == 0 or names_unknown(column, intake.schemas):
+            learn(piece, place, intake, type_name)
+        yield piece
+
+
 def names_unknown(column: pa.Array | None, known: Collection[str]) -> bool:
     """Whether a column of names of types has one that is not known."""
     return column is not None and any(
@@ -45,7 +58,7 @@ def names_unknown(column: pa.Array | None, known: Collection[str]) -> bool:
 
 def glances(pieces: Iterable[pa.RecordBatch], place: Place, intake: Intake) -> Iterator[Glance]:
     """The times of each piece; none of one that lacks their column, as in a damaged file."""
-    end, name = 0, place.layout.time_column
+    end, name = place.rows_before, place.layout.time_column
     for piece in pieces:
         end += piece.num_rows
         bad: BadRows = []

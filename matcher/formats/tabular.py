@@ -259,7 +259,7 @@ def settled(
             for row in rows.numbers[some].tolist():
                 reasons.setdefault(row, (reason, rows.type_name))
     for row, (reason, name) in sorted(reasons.items()):
-        intake.refuse(reason, f"{place.file}:row {row}", name or None)
+        intake.refuse(reason, place.named(row), name or None)
     good = []
     for rows, batch in zip(named, batches, strict=True):
         if rows.bad:
@@ -421,9 +421,25 @@ def _check_named_type(column: pa.Array | None, type_name: str, file: str) -> Non
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The column in one piece, nulls in its rows alone."""
+    """The column in one piece, nulls in its rows alone; texts in the forms that all functions of
+    Arrow take, and dictionaries of nothing but texts.
+    """
+    plain = _plain(column.type)
+    column = column if plain == column.type else column.cast(plain)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     # A row may name a null in its dictionary too, and none of Arrow's tests for nulls sees it.
     if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in chunks):
         chunks = [chunk.dictionary_decode() for chunk in chunks]
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+
+def _plain(arrow_type: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_string_view(arrow_type):
+        return pa.string()
+    if not types.is_dictionary(arrow_type):
+        return arrow_type
+    if kind_of(arrow_type.value_type) is not Kind.STRING:
+        return arrow_type.value_type
+    values = _plain(arrow_type.value_type)
+    return pa.dictionary(arrow_type.index_type, values, ordered=arrow_type.ordered)

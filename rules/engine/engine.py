@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from matcher.model import TIME_MIN, Event, EventBatch, Int64s, UInt64s
 from rules.engine.conflict import Conflict
 from rules.overrun import Overrun
 from rules.pattern import RuleSet
+
+if TYPE_CHECKING:
+    from matcher.formats.tables import Tables
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +48,24 @@ class Detections:
             return iter(())
         rows = [event for batch in self.batches for event in batch.events()]
         return (rows[place] for place in self.order.tolist())
+
+    def tables(self) -> Tables:
+        """The composite events as tables by type, for pandas, polars and Arrow."""
+        from matcher.formats.tables import Table, Tables
+
+        first, tables = 0, []
+        for batch in self.batches:
+            places = self.order[(self.order >= first) & (self.order < first + len(batch))] - first
+            tables.append(Table(batch.type, [batch.take(places)]))
+            first += len(batch)
+        return Tables(tables)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{batch.type.name}: {len(batch)}" for batch in self.batches)
+        return f"Detections({counts})"
+
+    def _repr_html_(self) -> str:
+        return self.tables()._repr_html_()
 
 
 NOTHING = Detections((), np.empty(0, np.int64))

@@ -1,4 +1,4 @@
-"""The six packages are this distribution's own (docs/decisions/0001-package-names.md)."""
+"""The seven packages are this distribution's own (docs/decisions/0001-package-names.md)."""
 
 import subprocess
 import sys

@@ -92,7 +92,7 @@ def test_files_in_order_of_time_are_read_side_by_side(
 def test_disorder_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(lines("T", [1, 5, 2]) + lines("U", [3, 9]))
-    assert RecordedEvents([path]).disordered == {path: 3_000_000}
+    assert RecordedEvents([path]).disordered == {str(path): 3_000_000}
 
 
 def test_types_side_by_side_in_a_chunk_are_no_disorder(tmp_path: Path) -> None:

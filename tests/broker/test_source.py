@@ -5,7 +5,7 @@ import pytest
 
 from broker.client.address import Address
 from broker.client.source import NOTHING_GIVEN, Source
-from matcher.errors import BadEvent, SchemaError
+from matcher.errors import BadEvent, EventError, SchemaError
 from matcher.model import MICROSECONDS, EventType
 from matcher.rows import batch_of
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN
@@ -161,3 +161,14 @@ def test_times_of_rows_count_what_is_said():
 def test_an_attribute_that_a_type_does_not_have_is_refused_in_batches_too(source, events, message):
     with pytest.raises(BadEvent, match=message):
         source.batches(events, "Temp")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_are_batches(source, library):
+    frame = pytest.importorskip(library).DataFrame({"time": [1, 2], "value": [1.5, 2.5]})
+    (batch,) = source.batches(frame, "Temp")
+    assert batch.column("value").tolist() == [1.5, 2.5]
+    with pytest.raises(
+        EventError, match=r"frame: expected a frame of pandas, .* found builtins.int"
+    ):
+        source.batches(7, "Temp")
