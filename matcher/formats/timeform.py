@@ -52,6 +52,12 @@ _PLAIN_LOCAL = (
     r"^(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"  # what Arrow reads
 )
 _WHOLE = r"^-?\d{1,18}$"
+_LOGGED = re.compile(
+    r"(\d{4})([-/])(\d\d)\2(\d\d)[Tt ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))?"
+    r" ?(?:([Zz]|UTC|GMT)|([+-]\d\d)(?::?(\d\d))?)?",
+    re.ASCII,
+)
+"""The ways in which loggers write what RFC 3339 writes in one."""
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)", re.ASCII)
 _LEAP = re.compile(r"(?<=:\d\d):60(?!\d)", re.ASCII)
 _FINER_TEXT = re.compile(r"(:\d\d\.\d{6})\d+", re.ASCII)
@@ -145,12 +151,19 @@ class TimeForm:
             times = self.of_ticks(column.cast(pa.int64()).to_numpy(), self.unit)
             return None if times is None else Read(times)
         if self.zone is None or not pc.all(pc.match_substring_regex(column, _PLAIN_LOCAL)).as_py():
-            return None
+            return self._of_logged(column.to_pylist())
         try:
             stamps = pc.replace_substring(column, "/", "-").cast(pa.timestamp("us"))
         except pa.ArrowInvalid:
             return None
         return self.of_clocks(stamps.cast(pa.int64()).to_numpy())
+
+    def _of_logged(self, texts: Sequence[str]) -> Read | None:
+        """The times of texts that are not of RFC 3339, but as loggers write it."""
+        import pyarrow as pa
+
+        plain = list(map(_as_rfc_3339, texts))
+        return None if plain == texts else self.of_texts(pa.array(plain, pa.string()))
 
     def of_stamps(self, column: pa.Array) -> Read | None:
         """The times of timestamps or dates without nulls; None when one needs a closer look."""
@@ -205,6 +218,7 @@ class TimeForm:
             return within_range(time + MICROSECONDS, text), lacks_zone
         if self.format is not None:
             return self._of_format(text, self.format)
+        text = _as_rfc_3339(text)
         if self.cuts:
             text = _FINER_TEXT.sub(r"\1", text)
         local = _LOCAL.fullmatch(text)
@@ -267,6 +281,21 @@ class TimeForm:
                 raise
             ticks = number.scaleb(UNITS.get(self.unit, 6)).to_integral_value(ROUND_FLOOR)
             return time_of(Decimal(ticks), "us")
+
+
+def _as_rfc_3339(text: str) -> str:
+    """A text as loggers write it in the form of RFC 3339, as far as it says; others as they are.
+
+    >>> _as_rfc_3339("2024/06/01 10:00:00,123 +0200"), _as_rfc_3339("2024-06-01T10:00")
+    ('2024-06-01T10:00:00.123+02:00', '2024-06-01T10:00:00')
+    """
+    logged = _LOGGED.fullmatch(text)
+    if logged is None:
+        return text
+    year, _, month, day, clock, second, fraction, utc, hours, minutes = logged.groups()
+    zone = "Z" if utc else f"{hours}:{minutes or '00'}" if hours else ""
+    rest = f".{fraction}" if fraction else ""
+    return f"{year}-{month}-{day}T{clock}{second or ':00'}{rest}{zone}"
 
 
 @lru_cache(maxsize=64)
