@@ -1,11 +1,11 @@
 """Files of events, by the endings of their names (docs/files.md).
 
 ``.jsonl`` (or ``.ndjson``), ``.json``, ``.parquet``, ``.arrow``, ``.csv`` and ``.tsv`` say the
-form, ``.gz``, ``.zst`` or ``.zip`` after it the compression, in small letters or capitals. Every
-form but an array of JSON is read and written a piece at a time, so memory does not follow the size
-of a file. (Parquet inside another compression is first unpacked to a temporary file: its index
-stands at the end.) What comes from no file, and has no ending that says so, is recognised by its
-first bytes.
+form, ``.gz``, ``.zst``, ``.bz2``, ``.xz`` or ``.zip`` after it the compression
+(:mod:`matcher.formats.compressions`), in small letters or capitals. Every form but an array of
+JSON is read and written a piece at a time, so memory does not follow the size of a file. (Parquet
+inside another compression is first unpacked to a temporary file: its index stands at the end.) What
+comes from no file, and has no ending that says so, is recognised by its first bytes.
 
 A reading comes in two kinds: :meth:`EventFile.scan` takes a cheap first look, at times and
 schemas alone, and :meth:`EventFile.read` gives the events.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from matcher.errors import EventError
+from matcher.formats.compressions import COMPRESSIONS, compression_of, packed, unpacked
 from matcher.formats.inputs import again, copied, copy_of, name_of, names_file, opened_input
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.layout import PLAIN, Layout
@@ -43,10 +45,8 @@ FORMS: Mapping[str, str] = {
 """Modules by ending, imported when first needed: each has ``read`` and ``scan``, and ``Writer``
 where a file holds one type alone."""
 _SAME = {".ndjson": ".jsonl"}
-COMPRESSIONS: Mapping[str, str] = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
 _READ_ALONE = (".json", ".zip")
 """Endings of what is read and never written."""
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrow"}
 """First bytes; an Arrow stream starts with a mark of four."""
 _PEEKED = 4096
@@ -307,11 +307,8 @@ def opened(path: Path, copy: BinaryIO | None = None) -> Iterator[tuple[str, Bina
             form, compression = _form(path, stream)
             if compression == "zip":
                 form, compression, stream = _member(stack, path, form, stream)
-            if compression in _ARROWS:
-                import pyarrow as pa
-
-                stream = stack.enter_context(pa.CompressedInputStream(stream, compression))
-                stream = io.BufferedReader(stream) if form in ("", ".json") else stream
+            if compression not in (None, "zip"):
+                stream = unpacked(stack, stream, compression, peeks=form in ("", ".json"))
             if form in ("", ".json"):
                 form = _recognised(stream.peek(_PEEKED), form)
             if form == ".parquet" and (compression or not stream.seekable()):
@@ -361,7 +358,7 @@ def _form(path: Path, stream: Any) -> tuple[str, str | None]:
         if names_file(path):
             raise
     start = stream.peek(_PEEKED)
-    return "", next((found for mark, found in _PACKED.items() if start.startswith(mark)), None)
+    return "", compression_of(start)
 
 
 def _recognised(start: bytes, form: str) -> str:
@@ -377,7 +374,6 @@ def _recognised(start: bytes, form: str) -> str:
     return ".jsonl" if form or not text or text.startswith(b"{") else ".csv"
 
 
-_ARROWS = ("gzip", "zstd")
 _NAMES_SHOWN = 4
 
 
@@ -386,7 +382,10 @@ def _refusals() -> tuple[type[Exception], ...]:
     import pyarrow as pa  # which need not be there before anything is wrong
 
     # Arrow has no memory where a length in the file is beyond all there is.
-    return (pa.ArrowException, MemoryError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error)
+    refusals = (pa.ArrowException, MemoryError, UnicodeDecodeError, zipfile.BadZipFile)
+    lzma = sys.modules.get("lzma")
+    more = () if lzma is None else (lzma.LZMAError,)
+    return (*refusals, zlib.error, EOFError, *more)
 
 
 def _unexpected(path: Path, form: str, error: Exception) -> EventError:
@@ -399,7 +398,5 @@ def _created(path: Path, compression: str | None) -> Iterator[BinaryIO]:
         if compression is None:
             yield sink
             return
-        import pyarrow as pa
-
-        with pa.CompressedOutputStream(sink, compression) as packed:
-            yield packed
+        with packed(sink, compression) as stream:
+            yield stream

@@ -1,6 +1,7 @@
 """Files of events in every form and compression, out and back (docs/files.md)."""
 
 import gzip
+import lzma
 import itertools
 from pathlib import Path
 
@@ -21,7 +22,7 @@ MIXED = EventType.of("Mixed", i="int", f="float", b="bool", s="string")
 ENDINGS = [
     form + compression
     for form, compression in itertools.product(
-        (".jsonl", ".parquet", ".arrow", ".csv"), ("", ".gz", ".zst")
+        (".jsonl", ".parquet", ".arrow", ".csv"), ("", ".gz", ".zst", ".bz2", ".xz")
     )
 ] + [".tsv", ".NDJSON.GZ"]
 EVENTS = [
@@ -212,7 +213,7 @@ def test_endings_say_the_form() -> None:
     assert form_of(Path("pages.TSV")) == (".tsv", None)
     assert form_of(Path("a.csv.zip")) == (".csv", "zip")
     assert form_of(Path("a.zip")) == ("", "zip")
-    for name in ("a", "a.gz", ".jsonl", "a.jsonl.bz2", "a.gz.jsonl.gz.gz", "a.xlsx"):
+    for name in ("a", "a.gz", ".jsonl", "a.jsonl.lz4", "a.gz.jsonl.gz.gz", "a.xlsx"):
         with pytest.raises(EventError, match="ends in one of"):
             form_of(Path(name))
 
@@ -226,6 +227,13 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(ending: str, tmp_path:
 
 
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl.xz"
+    path.write_bytes(lzma.compress(b"{}\n" * 1000)[:-20])
+    with pytest.raises(EventError, match=r"cut\.jsonl\.xz: not jsonl as expected"):
+        list(EventFile.of(path).scan(Intake()))
+    path.write_bytes(b"{}")
+    with pytest.raises(EventError, match=r"cut\.jsonl\.xz: not jsonl as expected"):
+        list(EventFile.of(path).scan(Intake()))
     path = tmp_path / "cut.jsonl.gz"
     line = b'{"type": "T", "time": 1}\n'
     path.write_bytes(gzip.compress(line * 1000)[:-20])
