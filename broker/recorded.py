@@ -24,6 +24,7 @@ import numpy as np
 from matcher.contents import contents_of
 from matcher.errors import BadEvent, EventError
 from matcher.formats.files import EventFile
+from matcher.formats.folders import expanded
 from matcher.formats.inputs import InputFile
 from matcher.formats.intake import Chunk, Glance, Intake
 from matcher.formats.layout import PLAIN, Layout
@@ -95,9 +96,9 @@ class RecordedEvents:
             raise EventError(f"events of type {TIMER.name}: it is built in (tesla.md S13)")
 
     @property
-    def rows(self) -> int:
-        """How many lines and rows there are to be read."""
-        return sum(int(course.ends[-1]) for course in self.courses if len(course.ends))
+    def rows_by_file(self) -> list[int]:
+        """How many lines or rows each file has."""
+        return [int(course.ends[-1]) if len(course.ends) else 0 for course in self.courses]
 
     @property
     def disordered(self) -> Mapping[str, int]:
@@ -229,7 +230,10 @@ def _files(
     Files of one name in different folders are told apart by their paths; a file given twice is
     not, so that its events are duplicates (E1).
     """
-    files = [InputFile(one) if isinstance(one, Path) else one for one in inputs]
+    given = (InputFile(one) if isinstance(one, Path) else one for one in inputs)
+    files = [
+        file for one in given for file in (expanded(one) if isinstance(one, InputFile) else [one])
+    ]
     paths = {one.path for one in files if isinstance(one, InputFile)}
     folders = Counter(path.name for path in paths)
     return [
@@ -238,6 +242,7 @@ def _files(
             one.type_name or type_name,
             source=None if folders[one.path.name] == 1 else str(one.path),
             layout=layout,
+            columns=one.columns,
         )
         if isinstance(one, InputFile)
         else one

@@ -71,7 +71,7 @@ def detect(
     types = {one.name: one for one in defined_types(checked)}
     kept = {name: _Kept() for name in types}
     detector = deployed(engine, checked, threads, costs.of_this_machine(os.environ), device, _tell)
-    with bar(recorded.rows, progress) as tell:
+    with bar(sum(recorded.rows_by_file), progress) as tell:
         sink = EventSink(TablesOutput(kept))
         run(detector, recorded, kept.keys(), sink, perf_counter, tell)
     intake = recorded.intake

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import zipfile
 from dataclasses import dataclass
 
@@ -196,6 +198,71 @@ KINDS = [
         _utc("1970-01-01T00:00:04"),
         "room",
         ("b",),
+    ),
+    FileKind(
+        "energie.csv.xz",
+        lzma.compress(
+            "Zähler 17\n# kWh, Ablesung\nDatum;Zeit;kWh\n01.06.2024;10:00;1,5\n"
+            "# Ausfall\n01.06.2024;10:15;12,75\n".encode()
+        ),
+        (
+            *(
+                "--type",
+                "E",
+                "--time-column",
+                "Zeit",
+                "--date-column",
+                "Datum",
+                "--skip-lines",
+                "1",
+            ),
+            *("--comment", "#", "--decimal", ",", "--time-zone", "Europe/Berlin"),
+            *("--time-format", "%d.%m.%Y %H:%M"),
+        ),
+        "E(kWh > 2.0)",
+        _utc("2024-06-01T08:15:00"),
+        "kWh",
+        (12.75,),
+    ),
+    FileKind(
+        "bars.csv.bz2",
+        bz2.compress(b"time^open\n2024-06-01T10:00:00+02^7\n"),
+        ("--type", "Bar", "--delimiter", "^"),
+        "Bar(open = 7)",
+        _utc("2024-06-01T08:00:00"),
+        "open",
+        (7,),
+    ),
+    FileKind(
+        "tabs.csv",
+        "time\tnote\n2024-06-01 10:00:00,5 UTC\ta|b\n",
+        ("--type", "Note", "--delimiter", "tab"),
+        'Note(note = "a|b")',
+        _utc("2024-06-01T10:00:00.500000"),
+        "note",
+        ("a|b",),
+    ),
+    FileKind(
+        "answer.json",
+        '{"status": "ok",\n "result": {"items": [\n  {"at": 1, "c": {"temp": 20.5}},\n'
+        '  {"at": 2, "c": {"temp": 31.5}}\n ]}}\n',
+        (
+            *("--records", "result.items", "--flat", "--type", "Temp", "--time-column", "at"),
+            *("--columns", "value=.c.temp"),
+        ),
+        "Temp(value > 30.0)",
+        _utc("1970-01-01T00:00:02"),
+        "value",
+        (31.5,),
+    ),
+    FileKind(
+        "cloud.jsonl",
+        '{"time": 5, "subject": "o-17", "data": {"price": {"eur": 9.5}}}\n',
+        ("--type", "Order", "--columns", "order=.subject,price=.data.price.eur"),
+        "Order(price > 9.0)",
+        _utc("1970-01-01T00:00:05"),
+        "order",
+        ("o-17",),
     ),
 ]
 """One of each kind."""

@@ -12,6 +12,7 @@ import typer
 from broker.cli.options import TypeName, takes_layout
 
 if TYPE_CHECKING:
+    from matcher.formats.inputs import InputFile
     from matcher.formats.layout import Layout
     from matcher.model import EventType
 
@@ -25,7 +26,7 @@ def command(
     rules: Files,
     events: Annotated[
         list[Path] | None,
-        typer.Option("--events", metavar="FILE", help="Events that the rules are for, too."),
+        typer.Option("--events", metavar="[TYPE=]FILE", help="Events that the rules are for."),
     ] = None,
     type_name: TypeName = None,
     *,
@@ -39,7 +40,7 @@ def command(
     """
     from broker.cli.outcome import UsageError, counted
     from broker.escaping import escaped_lines
-    from matcher.formats.inputs import bytes_of, is_regular, name_of, verify_files
+    from matcher.formats.inputs import bytes_of, inputs_of, is_regular, name_of, verify_files
     from rules import load
     from rules.errors import FilesErrors, RuleErrors
     from rules.explaining.advice import advice
@@ -50,14 +51,16 @@ def command(
     refused: list[RuleErrors] = []
     warnings: list[str] = []
     rules_read = schemas = 0
-    verify_files([*rules, *(events or ())])
-    if len(rules) > 1 and not all(map(is_regular, events or ())):
+    inputs = inputs_of(events or ())
+    paths = [one.path for one in inputs]
+    verify_files([*rules, *paths])
+    if len(rules) > 1 and not all(map(is_regular, paths)):
         raise UsageError("check: a pipe of events is read once; check one file of rules with it")
     for file in rules:
         try:
             text = decode(bytes_of(file), name_of(file))
             statements = read(text, file=name_of(file)).file
-            known = _types_of(events or (), declared_in(statements), type_name, layout)
+            known = _types_of(inputs, declared_in(statements), type_name, layout)
             found = load(text, file=name_of(file), known=known)
         except RuleErrors as error:
             refused.append(error)
@@ -76,7 +79,7 @@ def command(
 
 
 def _types_of(
-    events: Sequence[Path],
+    events: Sequence[InputFile],
     declared: Mapping[str, EventType],
     type_name: str | None,
     layout: Layout,

@@ -34,7 +34,8 @@ FORMATS = ("jsonl", "parquet", "count", "checksum")
 def command(
     rules: Rules,
     events: Annotated[
-        list[Path], typer.Option("--events", metavar="FILE...", help="Files of events.")
+        list[Path],
+        typer.Option("--events", metavar="[TYPE=]FILE...", help="Files of events, or folders."),
     ],
     more_events: Annotated[list[Path] | None, typer.Argument(hidden=True, metavar="FILE")] = None,
     engine: Annotated[
@@ -70,6 +71,9 @@ def command(
     ] = None,
     *,
     layout: Layout,
+    explain_input: Annotated[
+        bool, typer.Option("--explain-input", help="Tell how the files are read, and why.")
+    ] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events.")
     ] = False,
@@ -99,7 +103,7 @@ def command(
     from broker.parallel import deployed
     from broker.recorded import RecordedEvents
     from matcher.formats.files import path_of_type
-    from matcher.formats.inputs import verify_files
+    from matcher.formats.inputs import inputs_of, verify_files
     from rules.language import declared_in
 
     _check_engine(engine, device, threads)
@@ -107,8 +111,9 @@ def command(
     one_of("--time", time, ("rfc3339", "seconds"))
     last = None if until is None else time_given("--until", until, layout.times)
     form = _format(form, output)
-    files = [*events, *(more_events or ())]
-    verify_files([*rules, *files], [] if output is None else [output])
+    files = inputs_of([*events, *(more_events or ())])
+    paths = [*rules, *(one.path for one in files)]
+    verify_files(paths, [] if output is None else [output])
     begun = perf_counter()
     reading = read_rules(rules)
     declared = declared_in(reading.file)
@@ -120,13 +125,15 @@ def command(
         layout=layout,
         until=last,
     )
+    if explain_input:
+        _explain_input(recorded)
     report_zones(recorded.intake.without_zone)
     _warn_of_disorder(recorded)
     report_twice(recorded.intake.twice, layout.times.zone)
     checked = checked_over(reading, recorded)
     printed = _printed_types(checked, types)
     if output is not None and form == "table":
-        verify_files([*rules, *files], [path_of_type(output, one, printed) for one in printed])
+        verify_files(paths, [path_of_type(output, one, printed) for one in printed])
     known = costs.of_this_machine(os.environ)
     processors = os.cpu_count() or 1
     if engine == "hybrid" and threads > processors:
@@ -235,6 +242,16 @@ def _sink(
     else:
         with replaced(output) as lines:
             yield EventSink(LinesOutput(lines, **style))
+
+
+def _explain_input(recorded: RecordedEvents) -> None:
+    from matcher.formats.files import EventFile
+    from matcher.formats.looks import schemas_told, told
+
+    for file, rows in zip(recorded.files, recorded.rows_by_file, strict=True):
+        if isinstance(file, EventFile):
+            print(*told(file, recorded.intake, rows), sep="\n", file=sys.stderr)
+    print(*schemas_told(recorded.intake), sep="\n", file=sys.stderr)
 
 
 def _warn_of_disorder(recorded: RecordedEvents) -> None:

@@ -27,7 +27,8 @@ FORMATS = ("text", "json")
 def command(
     rules: Rules,
     events: Annotated[
-        list[Path], typer.Option("--events", metavar="FILE...", help="Files of events.")
+        list[Path],
+        typer.Option("--events", metavar="[TYPE=]FILE...", help="Files of events, or folders."),
     ],
     rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="The rule.")],
     more_events: Annotated[list[Path] | None, typer.Argument(hidden=True, metavar="FILE")] = None,
@@ -65,7 +66,7 @@ def command(
     from broker.cli.outcome import UsageError, one_of, report_zones
     from broker.detection import read_rules
     from broker.recorded import RecordedEvents
-    from matcher.formats.inputs import verify_files
+    from matcher.formats.inputs import inputs_of, verify_files
     from rules.explaining.explainer import explained
     from rules.explaining.survey import surveyed
     from rules.language import declared_in
@@ -74,8 +75,8 @@ def command(
     one_of("--engine", engine, ENGINES)
     if (event is None) != summary:
         raise UsageError("explain: give --event ID, or --summary")
-    files = [*events, *(more_events or ())]
-    verify_files([*rules, *files])
+    files = inputs_of([*events, *(more_events or ())])
+    verify_files([*rules, *(one.path for one in files)])
     reading = read_rules(rules)
     recorded = RecordedEvents(
         files,

@@ -55,6 +55,23 @@ LAYOUT: Mapping[str, tuple[object, object]] = {
     "source_column": (_column("source", "the sources, if not 'source'; '' for none"), None),
     "type_column": (_column("type", "the types, if not 'type'; '' for none"), None),
     "columns": (_said("--columns", "ATTR=COLUMN,...", "Attributes whose columns are named."), None),
+    "date_column": (_said("--date-column", "COLUMN", "The column of dates, if apart."), None),
+    "delimiter": (_said("--delimiter", "CHAR", "CSV: the sign between columns, or tab."), None),
+    "decimal": (
+        Annotated[
+            str, typer.Option("--decimal", metavar=".|,", help="CSV: the sign before decimals.")
+        ],
+        ".",
+    ),
+    "skip_lines": (
+        Annotated[
+            int,
+            typer.Option("--skip-lines", min=0, metavar="N", help="CSV: lines before the heading."),
+        ],
+        0,
+    ),
+    "comment": (_said("--comment", "TEXT", "CSV: lines that begin with it are none."), None),
+    "records": (_said("--records", "PATH", "JSON: where the array of events is."), None),
     "flat": (
         Annotated[bool, typer.Option("--flat", help="JSON: attributes stand beside the time.")],
         False,
@@ -162,6 +179,10 @@ def _with_options(
     return run
 
 
+_DELIMITERS = {"tab": "\t", "\\t": "\t"}
+"""Delimiters that are said by other names."""
+
+
 def layout_of(
     *,
     time_column: str | None = None,
@@ -169,6 +190,12 @@ def layout_of(
     source_column: str | None = None,
     type_column: str | None = None,
     columns: str | None = None,
+    date_column: str | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    skip_lines: int = 0,
+    comment: str | None = None,
+    records: str | None = None,
     flat: bool = False,
     null: str | None = None,
     time_unit: str = "s",
@@ -192,6 +219,12 @@ def layout_of(
             TimeForm(time_unit, time_zone or "", time_format, time_cut),
             () if null is None else tuple(null.split(",")),
             flat,
+            date_column,
+            _DELIMITERS.get(delimiter or "", delimiter),
+            decimal,
+            skip_lines,
+            comment,
+            records,
         )
     except EventError as error:
         raise UsageError(str(error)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 COMPRESSIONS: Mapping[str, str] = {
     ".gz": "gzip",
@@ -29,8 +29,9 @@ def compression_of(start: bytes) -> str | None:
 
 
 def unpacked(stack: ExitStack, stream: Any, compression: str, *, peeks: bool) -> Any:
-    """The bytes of a stream of a ``compression``, which ``stack`` closes; with ``peeks`` they can be
-    looked at in advance.
+    """The bytes of a stream of a ``compression``, which ``stack`` closes.
+
+    With ``peeks`` a reader can look at them in advance.
     """
     if compression == "xz":
         import lzma  # which a Python may lack
@@ -49,7 +50,7 @@ def packed(sink: BinaryIO, compression: str) -> Iterator[BinaryIO]:
         import lzma
 
         with lzma.open(sink, "wb") as stream:
-            yield stream
+            yield cast("BinaryIO", stream)
         return
     import pyarrow as pa
 

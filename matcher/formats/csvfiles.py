@@ -15,7 +15,7 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple
 
@@ -33,6 +33,8 @@ from matcher.formats.tabular import (
     Rows,
     arrow_schema,
     check_distinct,
+    folder_columns,
+    moments_of,
     parts_of,
     settled,
     to_arrow,
@@ -91,13 +93,13 @@ def scan(
     """The times of each piece; ``intake`` learns the schemas, and counts nothing."""
     for piece in _pieces(stream, place, type_name, delimiter):
         bad: BadRows = []
-        columns = _columns(piece, place.layout, bad)
+        columns = _columns(piece, place, bad)
         names = columns.get(piece.roles.roles.get(TYPE, ""))
         if piece.first_row == 1 or pieces.names_unknown(names, intake.schemas):
             for batch in _batches(piece, place, intake.aside(), type_name):
                 if batch.type.name not in intake.schemas:
                     intake.learn(batch.type)
-        time = columns[piece.roles.roles[TIME]]
+        time = moments_of(columns, piece.roles.roles)
         read = times_of_column(time, len(piece.rows), bad, place.layout.times)
         yield Glance(piece.end, without(intake.note(place, read), bad))
 
@@ -157,27 +159,66 @@ def _pieces(
 ) -> Iterator[_Piece]:
     """Rows in pieces, numbered from 1; empty lines are no rows."""
     csv.field_size_limit(FIELD_MAX)
-    text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-    heading = text.readline()
-    if said := _SEPARATOR.fullmatch(heading):  # as Excel writes it
-        heading, delimiter = text.readline(), said[1]
-    elif delimiter == COMMA:
-        delimiter = _delimiter_of(heading)
-    lines = itertools.chain([heading] if heading else [], text)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    lines = _Lines(stream, place.layout, delimiter)
+    reader = csv.reader(lines, delimiter=lines.delimiter, strict=True)
     row = 1
     try:
         names = next(reader, None)
         if names is None:
             return
-        roles = place.layout.roles(names, place.file, type_name)
-        check_distinct(names, place.file)
+        everything = [*names, *(name for name, _ in place.columns)]
+        roles = place.layout.roles(everything, place.file, type_name)
+        check_distinct(everything, place.file)
         filled = filter(None, reader)
         while rows := list(itertools.islice(filled, ROWS)):
             yield _Piece(names, roles, row, rows)
             row += len(rows)
     except csv.Error as error:
-        raise BadEvent(f"not CSV: {error}", f"{place.file}:{reader.line_num}") from None
+        raise BadEvent(
+            f"not CSV: {error}", f"{place.file}:{lines.passed + reader.line_num}"
+        ) from None
+
+
+class _Lines:
+    """The lines of a file from its heading on, without comments; ``passed`` counts those that are
+    left out.
+
+    ``delimiter``: the sign between columns, as the layout says, or a first line ``sep=;``, or as it
+    is guessed.
+    """
+
+    def __init__(self, stream: BinaryIO, layout: Layout, delimiter: str) -> None:
+        self.passed = 0
+        text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+        for _ in range(layout.skip_lines):
+            text.readline()
+        self._lines = self._without_comments(text, layout.comment) if layout.comment else iter(text)
+        heading = next(self._lines, "")
+        self.passed += layout.skip_lines
+        self.delimiter = layout.delimiter or delimiter
+        if said := _SEPARATOR.fullmatch(heading):  # as Excel writes it
+            heading = next(self._lines, "")
+            self.passed += 1
+            self.delimiter = layout.delimiter or said[1]
+        elif layout.delimiter is None and delimiter == COMMA:
+            self.delimiter = _delimiter_of(heading)
+        self._heading = [heading] if heading else []
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain(self._heading, self._lines)
+
+    def _without_comments(self, lines: Iterable[str], comment: str) -> Iterator[str]:
+        for line in lines:
+            if line.startswith(comment):
+                self.passed += 1
+            else:
+                yield line
+
+
+def heading(stream: BinaryIO, layout: Layout, form: str) -> tuple[str, list[str]]:
+    """The sign between the columns of a file, and the names in its heading."""
+    lines = _Lines(stream, layout, "\t" if form == ".tsv" else COMMA)
+    return lines.delimiter, next(csv.reader(lines, delimiter=lines.delimiter), [])
 
 
 def _delimiter_of(heading: str) -> str:
@@ -191,13 +232,13 @@ def _batches(
     piece: _Piece, place: Place, intake: Intake, type_name: str | None
 ) -> list[EventBatch]:
     bad: BadRows = []
-    columns, roles = _columns(piece, place.layout, bad), piece.roles
+    columns, roles = _columns(piece, place, bad), piece.roles
     parts = parts_of(columns, roles, place, type_name, piece.first_row, bad)
-    typed = [_typed_rows(rows, roles, intake) for rows in parts]
+    typed = [_typed_rows(rows, roles, intake, place.layout.decimal) for rows in parts]
     return settled(typed, roles, place, intake, type_name)
 
 
-def _typed_rows(rows: Rows, roles: Roles, intake: Intake) -> Rows:
+def _typed_rows(rows: Rows, roles: Roles, intake: Intake, decimal: str) -> Rows:
     """The rows with the values of their attributes in place of texts; a schema is learnt from
     those of a type that is not known.
     """
@@ -205,21 +246,22 @@ def _typed_rows(rows: Rows, roles: Roles, intake: Intake) -> Rows:
         return rows
     event_type = intake.schemas.get(rows.type_name)
     if event_type is None:
-        event_type = intake.learn(_guessed(rows, roles))
+        event_type = intake.learn(_guessed(rows, roles, decimal))
     columns, values = {**rows.columns}, {**rows.values}
     for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
         if presence >= 0 and attribute.name in values:
             values[attribute.name] = _emptied(values[attribute.name])
     for attribute in event_type.declared:
         if attribute.name in values and attribute.kind is not Kind.STRING:
-            values[attribute.name] = _typed(attribute, values[attribute.name], rows.bad)
+            texts = values[attribute.name]
+            values[attribute.name] = _typed(attribute, texts, rows.bad, decimal)
     if SEQUENCE in roles.roles:
         column = roles.roles[SEQUENCE]
         columns[column] = _typed(Attribute(SEQUENCE, Kind.INT), columns[column], rows.bad)
     return replace(rows, columns=columns, values=values)
 
 
-def _guessed(rows: Rows, roles: Roles) -> EventType:
+def _guessed(rows: Rows, roles: Roles, decimal: str) -> EventType:
     """The schema that the texts of the good rows mean (E5)."""
     good = np.ones(len(rows.numbers), np.bool_)
     for some, _ in rows.bad:
@@ -229,7 +271,7 @@ def _guessed(rows: Rows, roles: Roles) -> EventType:
         texts = rows.values[name].filter(pa.array(good)) if rows.bad else rows.values[name]
         if name in rows.others or (len(texts) and texts.null_count == len(texts)):
             continue
-        kind = _kind_of_texts(texts)
+        kind = _kind_of_texts(_pointed(texts, decimal))
         attributes.append(Attribute(name, kind))
         if kind is not Kind.STRING:
             texts = _emptied(texts)
@@ -238,11 +280,11 @@ def _guessed(rows: Rows, roles: Roles) -> EventType:
     return EventType(rows.type_name, with_presences(attributes, nullable))
 
 
-def _columns(piece: _Piece, layout: Layout, bad: BadRows) -> dict[str, pa.Array]:
+def _columns(piece: _Piece, place: Place, bad: BadRows) -> dict[str, pa.Array]:
     """The columns as texts, null where the layout says so; rows of another length are bad, and of
     empty texts.
     """
-    names, rows = piece.names, piece.rows
+    names, rows, layout = piece.names, piece.rows, place.layout
     if set(map(len, rows)) != {len(names)}:
         blank = [""] * len(names)
         bad.extend(
@@ -255,13 +297,13 @@ def _columns(piece: _Piece, layout: Layout, bad: BadRows) -> dict[str, pa.Array]
     arrays = {
         name: _text_array(name, texts, bad) for name, texts in zip(names, columns, strict=True)
     }
-    if not layout.nulls:
-        return arrays
-    nulls = pa.array(layout.nulls, pa.string())
-    return {
-        name: pc.if_else(pc.is_in(texts, value_set=nulls), None, texts)
-        for name, texts in arrays.items()
-    }
+    if layout.nulls:
+        nulls = pa.array(layout.nulls, pa.string())
+        arrays = {
+            name: pc.if_else(pc.is_in(texts, value_set=nulls), None, texts)
+            for name, texts in arrays.items()
+        }
+    return arrays | folder_columns(place, len(rows))
 
 
 def _text_array(name: str, texts: Sequence[str], bad: BadRows) -> pa.Array:
@@ -279,11 +321,20 @@ def _emptied(texts: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
-def _typed(attribute: Attribute, texts: pa.Array, bad: BadRows) -> pa.Array:
+def _pointed(texts: pa.Array, decimal: str) -> pa.Array:
+    """The texts with points in place of decimal commas; those with points of their own are no
+    numbers then.
+    """
+    if decimal == ".":
+        return texts
+    return pc.replace_substring(pc.replace_substring(texts, ".", "\0"), ",", ".")
+
+
+def _typed(attribute: Attribute, given: pa.Array, bad: BadRows, decimal: str = ".") -> pa.Array:
     """The column as its attribute's kind, nulls as they are; rows that do not fit are bad, and hold
     a zero.
     """
-    kind = attribute.kind
+    kind, texts = attribute.kind, _pointed(given, decimal)
     if pc.all(pc.match_substring_regex(texts, _PLAIN[kind])).as_py() is not False:
         try:
             return texts.cast(_ARROW_TYPES[kind])
@@ -293,12 +344,21 @@ def _typed(attribute: Attribute, texts: pa.Array, bad: BadRows) -> pa.Array:
     for row, text in enumerate(texts.to_pylist()):
         value: Datum = None if text is None else _value(kind, text)
         if value is None and text is not None:
-            hint = f" (--null {text} makes it null)" if text in _NULL_WORDS else ""
-            reason = f"attribute {attribute.name}: expected {kind.value}, found {text[:40]!r}{hint}"
+            found = given[row].as_py()
+            reason = f"attribute {attribute.name}: expected {kind.value}, found {found[:40]!r}"
+            reason += _hint(kind, found)
             bad.append((np.array([row]), reason))
             value = BLANKS[kind]
         values.append(value)
     return pa.array(values, _ARROW_TYPES[kind])
+
+
+def _hint(kind: Kind, text: str) -> str:
+    """The option by which a text would be a value, if one does it."""
+    if text in _NULL_WORDS:
+        return f" (--null {text} makes it null)"
+    is_decimal = kind is Kind.FLOAT and _value(kind, text.replace(",", ".", 1)) is not None
+    return " (--decimal , reads it)" if is_decimal else ""
 
 
 def _value(kind: Kind, text: str) -> int | float | bool | None:

@@ -26,7 +26,15 @@ from typing import Any, BinaryIO, Protocol
 
 from matcher.errors import EventError
 from matcher.formats.compressions import COMPRESSIONS, compression_of, packed, unpacked
-from matcher.formats.inputs import again, copied, copy_of, name_of, names_file, opened_input
+from matcher.formats.inputs import (
+    FolderColumn,
+    again,
+    copied,
+    copy_of,
+    name_of,
+    names_file,
+    opened_input,
+)
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.outputs import replaced
@@ -90,10 +98,10 @@ class EventFile:
     """A file of events.
 
     ``source`` is the source of events that name none; ``type_name`` names the type of those that
-    name none; ``layout`` says what columns mean and how times are written. ``copy`` holds what came
-    through a pipe, which is then read one time after another. With ``by_row`` all ids are texts,
-    and sequence numbers those of the rows. Reading raises BadEvent or another EventError, with the
-    place, and OSError.
+    name none; ``layout`` says what columns mean and how times are written, ``columns`` what names
+    of folders say of all events. ``copy`` holds what came through a pipe, which is then read one
+    time after another. With ``by_row`` all ids are texts, and sequence numbers those of the rows.
+    Reading raises BadEvent or another EventError, with the place, and OSError.
     """
 
     path: Path
@@ -102,6 +110,7 @@ class EventFile:
     layout: Layout = PLAIN
     copy: BinaryIO | None = None
     by_row: bool = False
+    columns: tuple[FolderColumn, ...] = ()
 
     @classmethod
     def of(
@@ -111,6 +120,7 @@ class EventFile:
         *,
         source: str | None = None,
         layout: Layout = PLAIN,
+        columns: tuple[FolderColumn, ...] = (),
     ) -> EventFile:
         """The file, its name being the default source (tesla.md E3).
 
@@ -118,7 +128,8 @@ class EventFile:
         """
         if names_file(path):
             form_of(path)
-        return cls(path, source or source_of(path), type_name, layout, copied(path))
+        own = source or source_of(path)
+        return cls(path, own, type_name, layout, copied(path), columns=columns)
 
     def read(self, intake: Intake) -> Iterator[Chunk]:
         """The events, in the order of the file."""
@@ -128,7 +139,8 @@ class EventFile:
     def scan(self, intake: Intake) -> Iterator[Glance]:
         """The times; ``intake`` learns the schemas of the types that it does not know."""
         with opened(self.path, self.copy) as (form, stream):
-            yield from _module(form).scan(stream, self._place, intake, self.type_name)
+            module = _module(form_read(form, self.layout))
+            yield from module.scan(stream, self._place, intake, self.type_name)
 
     @property
     def name(self) -> str:
@@ -138,16 +150,21 @@ class EventFile:
     def place_of(self, row: int) -> str:
         """A row of the file, or a line of it, as messages name it."""
         with opened(self.path, self.copy) as (form, _):
-            return row_named(self.path, form, row)
+            return row_named(self.path, form_read(form, self.layout), row)
 
     @property
     def _place(self) -> Place:
-        return Place(self.name, self.source, self.layout, self.by_row)
+        return Place(self.name, self.source, self.layout, self.by_row, columns=self.columns)
 
 
 def row_named(path: Path, form: str, row: int) -> str:
     """A row of a file of a form, or a line of it, as messages name it."""
     return f"{name_of(path)}:{row}" if form == ".jsonl" else f"{name_of(path)}:row {row}"
+
+
+def form_read(form: str, layout: Layout) -> str:
+    """The form in which a file is read: events in a document of JSON are an array."""
+    return ".json" if form == ".jsonl" and layout.records is not None else form
 
 
 def source_of(path: Path) -> str:
@@ -159,7 +176,9 @@ def read_from(
     stream: BinaryIO, form: str, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Chunk]:
     """The events of an opened file, in its order."""
-    chunks: Iterator[Chunk] = _module(form).read(stream, place, intake, type_name)
+    chunks: Iterator[Chunk] = _module(form_read(form, place.layout)).read(
+        stream, place, intake, type_name
+    )
     return chunks
 
 

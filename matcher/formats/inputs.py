@@ -15,23 +15,43 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from matcher.errors import EventError
+
+FolderColumn: TypeAlias = tuple[str, str | None]
+"""A column of a file that the name of a folder says, and the text that all of its rows hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file of events, and the type of those that name none, where it is said of this file."""
+    """A file of events, or a folder of them (matcher.formats.folders).
+
+    ``type_name``: the type of events that name none, where it is said of this file alone;
+    ``columns``: those that names of folders say.
+    """
 
     path: Path
     type_name: str | None = None
+    columns: tuple[FolderColumn, ...] = ()
 
 
 STANDARD = Path("-")
 """Standard input, and as a path that is written to, standard output."""
 _LINKS_MAX = 40
 """So many links are followed, as the system does."""
+
+
+def inputs_of(words: Sequence[Path]) -> list[InputFile]:
+    """The files and folders that a command names: PATH, or TYPE=PATH if no file is called so."""
+    return list(map(_input_of, words))
+
+
+def _input_of(word: Path) -> InputFile:
+    type_name, sign, path = str(word).partition("=")
+    if not sign or not path or "/" in type_name or _status(word) is not None:
+        return InputFile(word)
+    return InputFile(Path(path), type_name)
 
 
 def descriptor_of(path: Path, standard: int = 0) -> int | None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.errors import BadEvent
+from matcher.formats.inputs import FolderColumn
 from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.timeform import Read
 from matcher.model import EventBatch, EventType, Int64s
@@ -33,7 +34,7 @@ class Place:
     number it is known by the file and its row, for other files may have that source too. ``by_row``
     has the rows stand in place of all sequence numbers, for one who looks for an event's place.
     ``rows_before``: the number of the row before the first one, 0 but where the rows of several
-    tables are numbered together.
+    tables are numbered together. ``columns``: those that names of folders say.
     """
 
     file: str
@@ -41,6 +42,7 @@ class Place:
     layout: Layout = PLAIN
     by_row: bool = False
     rows_before: int = 0
+    columns: tuple[FolderColumn, ...] = ()
 
     def named(self, row: int) -> str:
         """A row as messages name it."""

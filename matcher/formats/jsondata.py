@@ -99,6 +99,7 @@ def _decoders(event_type: EventType, members: Members) -> tuple[Any, Any, Any] |
 class Members:
     """The members of an object that hold attributes: those of other names, and those ``beside``
     them that say when, who and of which type the event is, ``own`` being no attributes at all.
+    Those that a path leads through are none, either.
     """
 
     renamed: tuple[tuple[str, str], ...] = ()
@@ -108,10 +109,14 @@ class Members:
     @classmethod
     def of(cls, layout: Layout, type_name: str | None) -> Members:
         """The members that a layout means."""
+        paths = layout.paths
+        renamed = tuple((name, name if name in paths else held) for name, held in layout.columns)
         if not layout.flat:
-            return cls(layout.columns)
+            inner = (steps[1] for steps in paths.values() if steps[0] == "data" and steps[1:])
+            return cls(renamed, own=frozenset(inner))
         beside = frozenset(layout.role_columns(type_name).values())
-        return cls(layout.columns, beside, layout.unsaid(type_name))
+        inner = (steps[0] for steps in paths.values())
+        return cls(renamed, beside, layout.unsaid(type_name).union(inner))
 
     def holding(self, name: str) -> str | None:
         """The member that holds an attribute; None where there can be none."""

@@ -27,8 +27,9 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from matcher.errors import BadEvent
+from matcher.errors import BadEvent, EventError
 from matcher.formats.intake import Chunk, Glance, Intake, Place
+from matcher.formats.jsonadditions import Additions
 from matcher.formats.jsondata import REFUSED, Members, data_of, rows_of, unquoted
 from matcher.formats.jsontimes import number_of, times_in
 from matcher.formats.layout import COLUMNS_SHOWN, ID, SEQUENCE, SOURCE, TIME, TYPE, Layout
@@ -74,6 +75,8 @@ class _Forms(NamedTuple):
 @functools.lru_cache(maxsize=64)
 def _forms(layout: Layout, type_name: str | None) -> _Forms:
     """The decoders for a layout, where events are of ``type_name`` if they name none."""
+    if layout.date is not None:
+        raise EventError("--date-column is for tables; a member of JSON holds dates with times")
     roles = layout.role_columns(type_name if layout.flat else None)
     if not layout.flat:  # attributes are apart: none can be meant by the name of a role
         said = {role: layout.named(role) for role in (SOURCE, SEQUENCE, ID, TYPE)}
@@ -175,6 +178,7 @@ class _Reader:
         self._layout = place.layout
         self._forms = _forms(place.layout, type_name)
         self._members = Members.of(place.layout, type_name)
+        self._additions = Additions.of(place.layout, place.columns)
         self._refused: list[tuple[int, str, str | None]] = []
         self._has_traces = False
 
@@ -197,9 +201,9 @@ class _Reader:
         if envelopes is not None:
             read = times_in(envelopes, self._layout.times)
             if read is not None:
-                if self._layout.flat:
+                if self._layout.flat or self._additions:
                     for envelope, line in zip(envelopes, chunk.split(b"\n"), strict=False):
-                        envelope.data = Raw(line)
+                        self._take_data(envelope, line)
                 times = self._intake.note(self._place, read)
                 return envelopes, np.arange(first_line, end + 1, dtype=np.int64), times
         return self._line_by_line(chunk, first_line)
@@ -217,14 +221,24 @@ class _Reader:
             except BadEvent as error:
                 self._refuse(error.reason, line)
             else:
-                if self._layout.flat:
-                    envelope.data = Raw(text)
+                self._take_data(envelope, text)
                 envelopes.append(envelope)
                 lines.append(line)
                 times.append(time)
                 lacks_zone |= lacks
         read = Read(np.array(times, np.int64), lacks_zone)
         return envelopes, np.array(lines, np.int64), self._intake.note(self._place, read)
+
+    def _take_data(self, envelope: Any, line: bytes) -> None:
+        """Give an event its data: the whole line if attributes stand beside the time, and what is
+        added.
+        """
+        if self._layout.flat:
+            envelope.data = Raw(line)
+        if self._additions:
+            name = self._type_name if envelope.type is UNSET else envelope.type
+            known = self._intake.schemas.get(str(name))
+            envelope.data = self._additions.added(bytes(envelope.data), line, known)
 
     def _time(self, raw: Raw | UnsetType, line: bytes) -> object:
         if raw is UNSET:

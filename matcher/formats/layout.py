@@ -20,6 +20,8 @@ from matcher.errors import EventError, SchemaError
 from matcher.formats.timeform import RFC_3339, TimeForm
 
 TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE = "type", "time", "source", "sequence", "id", "cause"
+DATE = "date"
+"""The role of the column of dates, which no column has unless an option names it."""
 RESERVED = (TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE)
 """Columns that are no attributes, where no option says otherwise."""
 NONE = ""
@@ -46,8 +48,13 @@ class Layout:
 
     ``time``, ``id``, ``source``, ``type``: the column with that role; None is the one of that name,
     if there is one, and NONE ("") is none. ``columns``: pairs of an attribute and the column that
-    holds it. ``times``: how times are written. ``nulls``: texts of CSV that mean null. ``flat``:
-    whether the attributes of JSON objects stand beside their type and time.
+    holds it, or its path in JSON. ``times``: how times are written. ``nulls``: texts of CSV that
+    mean null. ``flat``: whether the attributes of JSON objects stand beside their type and time.
+    ``date``: the column of dates, if that of times holds times of the day alone.
+
+    Of CSV: ``delimiter`` is the sign between columns (None: it is guessed), ``decimal`` that of
+    decimals; the first ``skip_lines`` lines are passed over, and so are all that begin with
+    ``comment``. Of one document of JSON: ``records`` is the path to its array of events.
     """
 
     time: str | None = None
@@ -58,8 +65,20 @@ class Layout:
     times: TimeForm = RFC_3339
     nulls: tuple[str, ...] = ()
     flat: bool = False
+    date: str | None = None
+    delimiter: str | None = None
+    decimal: str = "."
+    skip_lines: int = 0
+    comment: str | None = None
+    records: str | None = None
 
     def __post_init__(self) -> None:
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '\r\n"'):
+            raise EventError(f"--delimiter: expected one character, found {self.delimiter!r}")
+        if self.decimal not in (".", ","):
+            raise EventError(f"--decimal: expected . or , and found {self.decimal!r}")
+        if self.skip_lines < 0:
+            raise EventError(f"--skip-lines: expected 0 or more, found {self.skip_lines}")
         if self.time == NONE:
             raise EventError("--time-column: events have a time; name the column that holds it")
         names = [name for name, _ in self.columns]
@@ -77,9 +96,24 @@ class Layout:
         return TIME if self.time is None else self.time
 
     @property
+    def moment_columns(self) -> Mapping[str, str]:
+        """The columns that say the times, by role."""
+        date = {} if self.date is None else {DATE: self.date}
+        return {TIME: self.time_column} | date
+
+    @property
     def renamed(self) -> Mapping[str, str]:
         """The columns that hold attributes of other names, by attribute."""
         return dict(self.columns)
+
+    @property
+    def paths(self) -> Mapping[str, tuple[str, ...]]:
+        """The attributes that are found in JSON by a path from the whole event: ``.data.room``."""
+        return {
+            name: tuple(column.split(".")[1:])
+            for name, column in self.columns
+            if column.startswith(".")
+        }
 
     def named(self, role: str) -> str | None:
         """The column that an option gives a role; None where it says nothing."""
@@ -99,7 +133,7 @@ class Layout:
                 column = role
             if column != NONE:
                 columns[role] = column
-        return columns
+        return columns if self.date is None else columns | {DATE: self.date}
 
     def unsaid(self, type_name: str | None) -> frozenset[str]:
         """The columns that are no attributes: those with a role of which no option speaks."""

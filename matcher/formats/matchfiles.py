@@ -35,9 +35,10 @@ from matcher.errors import BadEvent, FilterError, SchemaError
 from matcher.filters.constraint import INT_MAX, INT_MIN, SYMBOLS, Constraint, Filter, Operator
 from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.formats import jsonarrays
-from matcher.formats.files import form_of, opened, read_from, row_named, source_of
+from matcher.formats.files import form_of, form_read, opened, read_from, row_named, source_of
 from matcher.formats.inputs import is_regular, name_of, names_file, opened_input
 from matcher.formats.intake import Chunk, Intake, Place
+from matcher.formats.jsonadditions import Additions
 from matcher.formats.jsondata import Members
 from matcher.formats.layout import ID, PLAIN, SOURCE, TYPE, Layout
 from matcher.formats.timeform import RFC_3339
@@ -143,14 +144,15 @@ class MatchFile:
             form_of(self.path)
         with opened(self.path) as (form, stream):
             if form in (".jsonl", ".json"):
-                yield from self._untyped(form, stream)
+                yield from self._untyped(form_read(form, self.layout), stream)
             else:
                 place = Place(name_of(self.path), source_of(self.path), self.layout, by_row=True)
                 chunks = read_from(stream, form, place, self.intake, self.type_name)
                 yield from _tabular(form, chunks, self.presences)
 
     def _untyped(self, form: str, stream: BinaryIO) -> Iterator[_Piece]:
-        lines = _lines(stream) if form == ".jsonl" else _array(stream, name_of(self.path))
+        file, records = name_of(self.path), self.layout.records
+        lines = _lines(stream) if form == ".jsonl" else _array(stream, file, records)
         while piece := list(itertools.islice(lines, EVENTS)):
             rows = [number for number, _ in piece]
             read = [self._event(line, row_named(self.path, form, row)) for row, line in piece]
@@ -195,10 +197,12 @@ class MatchFile:
         members = Members.of(self.layout, self.type_name)
         roles = self.layout.role_columns(self.type_name if self.layout.flat else None)
         own = {role: given[roles[role]] for role in (ID, SOURCE, TYPE) if roles.get(role) in given}
+        added = Additions.of(self.layout, ()).members(line, None)
+        more = {name: msgspec.json.decode(value) for name, value in added}
         if self.layout.flat:
-            data = members.guessed(members.attributes(given))
+            data = members.guessed(members.attributes({**given, **more}))
         else:
-            data = members.attributes(given.get("data", {}))
+            data = members.attributes({**given.get("data", {}), **more})
         return msgspec.convert({TYPE: self.type_name, **own, "data": data}, _EventLine)
 
 
@@ -263,9 +267,9 @@ def _constraint(parts: tuple[str, str, Any]) -> Constraint:
     return Constraint(name, operator, operand)
 
 
-def _array(stream: BinaryIO, file: str) -> Iterator[_Numbered]:
+def _array(stream: BinaryIO, file: str, records: str | None) -> Iterator[_Numbered]:
     """The values of an array of JSON, numbered from 1."""
-    for first, _, lines in jsonarrays.chunks(stream, file):
+    for first, _, lines in jsonarrays.chunks(stream, file, records):
         yield from enumerate(lines.splitlines(), first)
 
 

@@ -33,7 +33,7 @@ def scan(
     for piece in itertools.islice(_pieces(stream, place), 1):
         pieces.learn(piece, place, intake, type_name)
     named, lacks = place.layout.role_columns(type_name).get(TYPE), False
-    looked_at = [place.layout.time_column, *([] if named is None else [named])]
+    looked_at = [*place.layout.moment_columns.values(), *([] if named is None else [named])]
 
     def look() -> Iterator[pa.RecordBatch]:
         nonlocal lacks

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from matcher.formats.arrowcolumns import BadRows, times_of_column, without
 from matcher.formats.intake import Chunk, Glance, Intake, Place
-from matcher.formats.layout import TYPE
-from matcher.formats.tabular import batches_of
+from matcher.formats.layout import TYPE, Layout
+from matcher.formats.tabular import batches_of, moments_of, whole_columns
 
 ROWS = 65_536
 """Rows of a piece, at most."""
@@ -58,10 +58,17 @@ def names_unknown(column: pa.Array | None, known: Collection[str]) -> bool:
 
 def glances(pieces: Iterable[pa.RecordBatch], place: Place, intake: Intake) -> Iterator[Glance]:
     """The times of each piece; none of one that lacks their column, as in a damaged file."""
-    end, name = place.rows_before, place.layout.time_column
+    end, layout = place.rows_before, place.layout
     for piece in pieces:
         end += piece.num_rows
         bad: BadRows = []
-        column = piece.column(name) if name in piece.schema.names else None
-        read = times_of_column(column, piece.num_rows, bad, place.layout.times)
+        columns = whole_columns(piece.select(_looked_at(layout, piece)), place)
+        column = moments_of(columns, layout.moment_columns)
+        read = times_of_column(column, piece.num_rows, bad, layout.times)
         yield Glance(end, without(intake.note(place, read), bad))
+
+
+def _looked_at(layout: Layout, piece: pa.RecordBatch) -> list[str]:
+    """The columns of a piece that say its times."""
+    names = set(piece.schema.names)
+    return [name for name in layout.moment_columns.values() if name in names]

@@ -14,7 +14,7 @@ are found bad there are raised or skipped together (tesla.md E5).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,19 @@ from matcher.formats.arrowcolumns import (
     strings_of,
     times_of_column,
 )
+from matcher.formats.folders import datum_of
 from matcher.formats.intake import Intake, Place
-from matcher.formats.layout import CAUSE, ID, RESERVED, SEQUENCE, SOURCE, TIME, TYPE, Roles
+from matcher.formats.layout import (
+    CAUSE,
+    DATE,
+    ID,
+    RESERVED,
+    SEQUENCE,
+    SOURCE,
+    TIME,
+    TYPE,
+    Roles,
+)
 from matcher.formats.printed import printed_causes, printed_ids
 from matcher.model import (
     Attribute,
@@ -187,15 +198,43 @@ def batches_of(
     names. Raises BadEvent unless ``intake`` skips them, and SchemaError when no type is named, two
     columns share a name or a type that must be inferred has a column that no kind holds.
     """
-    names = table.schema.names
+    names = [*table.schema.names, *(name for name, _ in place.columns)]
     check_distinct(names, place.file)
     roles = place.layout.roles(names, place.file, type_name)
-    columns = {name: _whole(table.column(index)) for index, name in enumerate(names)}
+    columns = whole_columns(table, place)
     parts = parts_of(columns, roles, place, type_name, first_row, [])
+    parts = [_with_kinds(rows, place, intake) for rows in parts]
     for rows in parts:
         if rows.type_name != NO_TYPE and rows.type_name not in intake.schemas:
             intake.learn(_inferred_schema(rows, roles, place.file))
     return settled(parts, roles, place, intake, type_name)
+
+
+def whole_columns(table: pa.RecordBatch | pa.Table, place: Place) -> dict[str, pa.Array]:
+    """The columns of a table, each in one piece, and as texts those that names of folders say."""
+    columns = {name: _whole(table.column(at)) for at, name in enumerate(table.schema.names)}
+    return columns | folder_columns(place, table.num_rows)
+
+
+def folder_columns(place: Place, rows: int) -> dict[str, pa.Array]:
+    """The columns that names of folders say, as texts."""
+    return {name: pa.repeat(pa.scalar(text, pa.string()), rows) for name, text in place.columns}
+
+
+def _with_kinds(rows: Rows, place: Place, intake: Intake) -> Rows:
+    """The rows with values for the texts of names of folders: of the kind that is declared, or as
+    they look.
+    """
+    texts, event_type = dict(place.columns), intake.schemas.get(rows.type_name)
+    declared = () if event_type is None else event_type.declared
+    kinds = {attribute.name: attribute.kind for attribute in declared}
+    columns = {name: column for name, column in place.layout.columns if column in texts}
+    values = {
+        name: pa.array([datum_of(texts[columns.get(name, name)], kinds.get(name))] * len(column))
+        for name, column in rows.values.items()
+        if columns.get(name, name) in texts
+    }
+    return replace(rows, values={**rows.values, **values}) if values else rows
 
 
 def parts_of(
@@ -282,9 +321,8 @@ def _batch(
     columns = rows.columns
     if type_name is not None and TYPE not in roles.roles and TYPE not in event_type.names:
         _check_named_type(columns.get(TYPE), type_name, place.file)
-    time = intake.note(
-        place, times_of_column(columns[roles.roles[TIME]], count, bad, place.layout.times)
-    )
+    moments = moments_of(columns, roles.roles)
+    time = intake.note(place, times_of_column(moments, count, bad, place.layout.times))
     bad += (
         (
             np.arange(count),
@@ -297,6 +335,17 @@ def _batch(
     values = columns_of_table(event_type, rows.values, count, bad)
     own = {role: columns[column] for role, column in roles.roles.items()}
     return EventBatch(event_type, time, _ids(own, rows.numbers, place, bad), values)
+
+
+def moments_of(columns: Mapping[str, pa.Array], roles: Mapping[str, str]) -> pa.Array | None:
+    """The column of the times; joined of texts where dates stand in a column of their own."""
+    time = columns.get(roles[TIME])
+    if DATE not in roles or time is None:
+        return time
+    date = columns[roles[DATE]]
+    if pa.types.is_timestamp(date.type):
+        date = date.cast(pa.date32(), safe=False)
+    return pc.binary_join_element_wise(date.cast(pa.string()), time.cast(pa.string()), " ")
 
 
 def _type_names(column: pa.Array, called: str, type_name: str | None, file: str) -> pa.Array:

@@ -1,8 +1,8 @@
 """Files of events in every form and compression, out and back (docs/files.md)."""
 
 import gzip
-import lzma
 import itertools
+import lzma
 from pathlib import Path
 
 import numpy as np
