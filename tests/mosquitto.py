@@ -1,44 +1,25 @@
 """A server of MQTT, Mosquitto, in a process of its own."""
 
-import shutil
-import socket
-import subprocess
 import threading
-import time
 from contextlib import contextmanager
 
 import paho.mqtt.client as paho
-import pytest
 from paho.mqtt.enums import CallbackAPIVersion
+from servers import Server, free_port, needs, serving
 
-needs_mosquitto = pytest.mark.skipif(
-    shutil.which("mosquitto") is None and shutil.which("/usr/sbin/mosquitto") is None,
-    reason="there is no mosquitto: apt-get install it",
-)
+needs_mosquitto = needs("mosquitto", "mosquitto")
 
 
 @contextmanager
 def mosquitto(folder):
     """The port of a server that keeps all that it is given in memory."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     file = folder / "mosquitto.conf"
     file.write_text(
         f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nlog_type none\n"
     )
-    program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
-    process = subprocess.Popen([program, "-c", str(file)], stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
+    with serving(Server(port, "mosquitto", "-c", file)):
         yield port
-    finally:
-        process.kill()
-        process.wait()
 
 
 @contextmanager

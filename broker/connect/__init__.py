@@ -2,9 +2,9 @@
 
 ``configuration`` reads a file of sources and sinks. A source's messages become events by a
 ``reading``, and a ``pump`` publishes these; a sink's events become messages by a ``writing``.
-``templates`` are topics with attributes in them. Each system has a module
-(``mqtt``, ``webhook``), and ``systems`` says what they have in common. ``dead_letters`` keep what
-cannot be read.
+``templates`` are topics with attributes in them. Each system has a module of its name, with
+``Settings``, a ``Source`` and a ``Sink``, and ``systems`` is what they have in common.
+``dead_letters`` keep what cannot be read.
 
 Law 1: a message is acknowledged to its system when the broker has acknowledged the event, or when
 it was put among the dead letters. An event is acknowledged to the broker when the other system has

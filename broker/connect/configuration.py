@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -21,9 +21,9 @@ from broker.client.address import Address, address_of
 from broker.connect.dead_letters import DeadLetters
 from broker.connect.pumps import SinkPump, SourcePump
 from broker.connect.reading import Reading
-from broker.connect.systems import Taker
+from broker.connect.systems import Giver, Taker
 from broker.connect.templates import Template
-from broker.connect.writing import Writing
+from broker.connect.writing import STRUCTURED, Writing
 from broker.documents import document_of
 from broker.errors import ConfigurationError
 from matcher.formats.layout import Layout
@@ -33,10 +33,20 @@ from routing.names import name_fault
 from rules.errors import RuleErrors
 from rules.language import load
 
+SYSTEMS = {
+    "mqtt": "paho",
+    "nats": "nats",
+    "redis": "redis",
+    "kafka": "confluent_kafka",
+    "amqp": "aio_pika",
+    "webhook": "http",
+}
+"""The systems, each with the package that its module needs, from the extra of its name."""
 DISORDER_S = 5.0
 """Seconds that messages with times may be late, where nothing is said."""
 _Name = Annotated[str, Meta(min_length=1)]
 _Count = Annotated[int, Meta(ge=1, le=65_535)]
+_Settings: TypeAlias = dict[str, Any] | None
 Table = TypeVar("Table", bound=Struct)
 
 
@@ -48,14 +58,35 @@ class BrokerTable(Struct, frozen=True, forbid_unknown_fields=True):
     server_key: str | None = None
 
 
-class SourceTable(Struct, frozen=True, forbid_unknown_fields=True):
+class _Connector(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Tables of systems, of which a source or a sink has one."""
+
+    mqtt: _Settings = None
+    nats: _Settings = None
+    redis: _Settings = None
+    kafka: _Settings = None
+    amqp: _Settings = None
+
+    def system(self) -> tuple[str, Any, Mapping[str, Any]]:
+        """The name, the module and the table of the system. Raises ConfigurationError."""
+        said = {name: value for name in SYSTEMS if (value := getattr(self, name, None)) is not None}
+        if len(said) != 1:
+            known = [name for name in SYSTEMS if hasattr(self, name)]
+            found = " and ".join(said) or "none"
+            raise ConfigurationError(f"expected one of {', '.join(known)}, found {found}")
+        ((name, settings),) = said.items()
+        if importlib.util.find_spec(SYSTEMS[name]) is None:
+            raise ConfigurationError(f"{name}: needs pip install 'rexmq[{name}]'")
+        return name, importlib.import_module(f"broker.connect.{name}"), settings
+
+
+class SourceTable(_Connector, frozen=True, kw_only=True):
     """One ``[[source]]``."""
 
     name: _Name
     topic: _Name
     events: Annotated[tuple[str, ...], Meta(min_length=1)]
     dead_letter: _Name
-    mqtt: dict[str, Any]
     body: Literal["json", "cloudevents", "text"] = "json"
     type: str | None = None
     pattern: str = ""
@@ -70,16 +101,17 @@ class SourceTable(Struct, frozen=True, forbid_unknown_fields=True):
     window: _Count = 1_000
 
 
-class SinkTable(Struct, frozen=True, forbid_unknown_fields=True):
+class SinkTable(_Connector, frozen=True, kw_only=True):
     """One ``[[sink]]``."""
 
     name: _Name
     filters: Annotated[tuple[str, ...], Meta(min_length=1)]
     topic: str
     dead_letter: _Name
-    mqtt: dict[str, Any] | None = None
-    webhook: dict[str, Any] | None = None
-    body: str = "cloudevents"
+    webhook: _Settings = None
+    body: str = STRUCTURED
+    headers: dict[str, str] = {}
+    key: str | None = None
     durable: bool = True
     window: _Count = 100
 
@@ -143,7 +175,7 @@ def _converted(value: object, table: type[Table], place: str) -> Table:
 
 
 def _source(table: SourceTable, folder: Path) -> SourcePump:
-    mqtt = _system("mqtt", "paho")
+    system, module, said = table.system()
     if fault := name_fault(table.name):
         raise ConfigurationError(f"name: {fault}")
     with _key("events"):
@@ -156,12 +188,12 @@ def _source(table: SourceTable, folder: Path) -> SourcePump:
     with _key(""):  # which the message begins with, as an option
         layout = _layout(table)
     with _key("topic"):
-        topic = Template(table.topic)
+        topic = Template(table.topic, module.LEVEL)
     with _key("pattern"):
         reading = Reading(topic, table.body, types, type_name, layout, table.pattern)
-    settings = _converted(table.mqtt, mqtt.Settings, "mqtt")
-    with _key("mqtt"):
-        giver = mqtt.MqttSource(table.name, settings, folder, topic, table.window)
+    settings = _converted(said, module.Settings, system)
+    with _key(system):
+        giver: Giver = module.Source(table.name, settings, folder, topic, table.window)
     letters = DeadLetters(folder / table.dead_letter, table.name)
     is_timed = table.time_column is not None or table.body == "cloudevents"
     disorder_s = table.disorder_s or (DISORDER_S if is_timed else None)
@@ -169,37 +201,19 @@ def _source(table: SourceTable, folder: Path) -> SourcePump:
 
 
 def _sink(table: SinkTable, folder: Path) -> SinkPump:
-    with _key("body"):
-        body = None if table.body == "cloudevents" else Template(table.body)
+    system, module, said = table.system()
+    if table.key is not None and system != "kafka":
+        raise ConfigurationError("key: expected with kafka alone")
     with _key("topic"):
-        writing = Writing(Template(table.topic), body)
-    taker = _taker(table, folder)
+        topic = Template(table.topic)
+    with _key("body"):
+        writing = Writing(topic, table.body, table.headers, table.key)
+    settings = _converted(said, module.Settings, system)
+    with _key(system):
+        taker: Taker = module.Sink(table.name, settings, folder, table.window)
     letters = DeadLetters(folder / table.dead_letter, table.name)
     own = table.filters, table.window, table.durable
     return SinkPump(table.name, taker, writing, letters, *own)
-
-
-def _taker(table: SinkTable, folder: Path) -> Taker:
-    """The one system that a sink names."""
-    if (table.mqtt is None) == (table.webhook is None):
-        raise ConfigurationError("expected one of mqtt and webhook")
-    kind, package, said = "mqtt", "paho", table.mqtt
-    if said is None:
-        kind, package, said = "webhook", "http", table.webhook
-    module = _system(kind, package)
-    settings = _converted(said, module.Settings, kind)
-    with _key(kind):
-        taker: Taker = getattr(module, f"{kind.title()}Sink")(
-            table.name, settings, folder, table.window
-        )
-    return taker
-
-
-def _system(name: str, package: str) -> Any:
-    """The module of a system, whose package is in the extra of its name."""
-    if importlib.util.find_spec(package) is None:
-        raise ConfigurationError(f"{name}: needs pip install 'rexmq[{name}]'")
-    return importlib.import_module(f"broker.connect.{name}")
 
 
 def _layout(table: SourceTable) -> Layout:

@@ -13,27 +13,34 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-import msgspec
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from broker.connect.systems import Message, Outgoing, SystemLost
+from broker.connect.systems import (
+    CONNECT_S,
+    Access,
+    Inbox,
+    Message,
+    Outgoing,
+    SystemLost,
+    check_url,
+)
 from broker.connect.templates import Template
 from broker.documents import text_of
 from broker.errors import ConfigurationError
 from broker.log import log
 from matcher.errors import BadEvent
 
-CONNECT_S = 10.0
+LEVEL = "/"
+"""Between the levels of a topic."""
 SESSION_S = 7 * 86_400
 """For so long a server of MQTT 5 keeps what comes for a source that is away."""
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
@@ -41,26 +48,19 @@ _WILD = set("+#\0")
 QoS: TypeAlias = Literal[0, 1, 2]
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Settings(Access, frozen=True, kw_only=True):
     """The table ``mqtt`` of a source or a sink."""
 
     url: str = "mqtt://127.0.0.1:1883"
     version: Literal["3.1.1", "5"] = "5"
     qos: QoS = 1
     client_id: str = ""
-    username: str = ""
-    password_file: str = ""
-    ca_file: str = ""
     keepalive_s: int = 60
     share: str = ""
     retain: bool = False
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in _PORTS or not parts.hostname:
-            raise ValueError(
-                f"url: expected mqtt://HOST:PORT or mqtts://HOST:PORT, found {self.url!r}"
-            )
+        check_url(self.url, *_PORTS)
 
 
 @dataclass(slots=True)
@@ -70,17 +70,6 @@ class _Held:
     content: bytes
     link: int
     is_done: bool = False
-
-
-def _tls(ca_file: Path | None) -> ssl.SSLContext:
-    """The certificates that a server's has to come from: those of a file, or the system's."""
-    if ca_file is None:
-        return ssl.create_default_context()
-    try:
-        # The context of no certificates would take the system's.
-        return ssl.create_default_context(cadata=text_of(ca_file, "ca_file") or "none")
-    except (ssl.SSLError, ValueError, TypeError):
-        raise ConfigurationError(f"ca_file: {ca_file}: expected certificates (PEM)") from None
 
 
 class _Connection:
@@ -99,11 +88,9 @@ class _Connection:
             manual_ack=True,
         )
         if settings.username:
-            file = folder / settings.password_file
-            password = text_of(file, "password_file").strip() if settings.password_file else None
-            client.username_pw_set(settings.username, password)
+            client.username_pw_set(settings.username, settings.password(folder))
         if settings.url.startswith("mqtts:"):
-            client.tls_set_context(_tls(folder / settings.ca_file if settings.ca_file else None))
+            client.tls_set_context(settings.tls(folder))
         client.max_inflight_messages_set(window)
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
@@ -161,7 +148,7 @@ class _Connection:
             self._loop.call_soon_threadsafe(call, *arguments)
 
 
-class MqttSource(_Connection):
+class Source(_Connection):
     """Messages of the topics of a template."""
 
     def __init__(
@@ -171,21 +158,18 @@ class MqttSource(_Connection):
         pattern = topic.filled(dict.fromkeys(topic.names, "+"))
         self._filter = f"$share/{settings.share}/{pattern}" if settings.share else pattern
         self._client.on_message = self._on_message
-        self._come: deque[Message] = deque()
-        self._news = asyncio.Event()
+        self._inbox = Inbox(window)
         self._room = threading.Semaphore(window)
         self._lock = threading.Lock()
         self._held: dict[int, _Held] = {}
         self._link = 0
         self._is_closed = False
 
-    async def receive(self) -> Message:
-        """The next message."""
-        while not self._come:
-            self._news.clear()
-            await self._news.wait()
-        self._room.release()
-        return self._come.popleft()
+    async def receive(self) -> list[Message]:
+        """The next messages."""
+        messages = await self._inbox.take()
+        self._room.release(len(messages))
+        return messages
 
     async def close(self) -> None:
         """Hang up; what was not acknowledged comes again."""
@@ -203,8 +187,9 @@ class MqttSource(_Connection):
             topic = message.topic
         except UnicodeDecodeError:
             topic = repr(message._topic)
+        headers = _headers(message.properties)
         if qos == 0:
-            self._hand(Message(topic, body, lambda: None))
+            self._hand(Message(topic, body, lambda: None, headers))
             return
         content = topic.encode() + b"\0" + body
         with self._lock:
@@ -215,14 +200,14 @@ class MqttSource(_Connection):
                     self._confirm(message.mid, qos)
                 return
             held = self._held[message.mid] = _Held(content, self._link)
-        self._hand(Message(topic, body, partial(self._acknowledge, message.mid, qos, held)))
+        acknowledge = partial(self._acknowledge, message.mid, qos, held)
+        self._hand(Message(topic, body, acknowledge, headers))
 
     def _hand(self, message: Message) -> None:
         while not self._room.acquire(timeout=0.5):
             if self._is_closed:
                 return
-        self._come.append(message)
-        self._soon(self._news.set)
+        self._soon(self._inbox.put_now, message)
 
     def _acknowledge(self, mid: int, qos: int, held: _Held) -> None:
         with self._lock:
@@ -235,7 +220,7 @@ class MqttSource(_Connection):
             del self._held[mid]
 
 
-class MqttSink(_Connection):
+class Sink(_Connection):
     """Messages to topics."""
 
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
@@ -250,7 +235,10 @@ class MqttSink(_Connection):
         properties = None
         if self._is_5:
             properties = _properties(PacketTypes.PUBLISH)
-            properties.UserProperty = ("id", message.id)
+            if message.content_type:
+                properties.ContentType = message.content_type
+            headers = {"id": message.id, **message.all_headers("")}
+            properties.UserProperty = [*headers.items()]
         settings = self._settings
         told = self._client.publish(
             message.topic, message.body, settings.qos, settings.retain, properties
@@ -271,3 +259,12 @@ class MqttSink(_Connection):
 
 def _properties(packet: int) -> Properties:
     return Properties(packet)  # type: ignore[no-untyped-call]
+
+
+def _headers(properties: Properties | None) -> dict[str, str]:
+    """The user properties of a message of MQTT 5, and its content type."""
+    if properties is None:
+        return {}
+    headers = dict(getattr(properties, "UserProperty", ()))
+    content_type = getattr(properties, "ContentType", None)
+    return headers if content_type is None else {**headers, "content-type": content_type}

@@ -1,4 +1,7 @@
-"""Pumps: messages to the broker, and events to another system, with their acknowledgements."""
+"""Pumps: messages to the broker, and events to another system, with their acknowledgements.
+
+Law: messages are acknowledged to their system in the order in which it gave them, dead letters too.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,31 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
+from typing import NamedTuple
 
 from broker.client.address import Address
 from broker.client.async_publisher import AsyncPublisher
 from broker.client.subscriber import AsyncSubscriber
 from broker.connect.dead_letters import DeadLetters
-from broker.connect.reading import Reading
-from broker.connect.systems import Giver, Message, Outgoing, Taker
+from broker.connect.reading import Event, Reading
+from broker.connect.systems import CLOSE_S, Giver, Message, Outgoing, Taker, persist
 from broker.connect.writing import Writing
-from broker.errors import BrokerError, PublishBlocked
+from broker.errors import BrokerError, PublishBlocked, RefusedError
 from matcher.errors import BadEvent, EventError
 from matcher.model import EventType
+from routing.messages import Code
 
-CLOSE_S = 5.0
-"""For so long a source that ends waits until the broker has what it has published."""
+
+class _Waiting(NamedTuple):
+    """A message whose event the broker is to acknowledge, or whose letter is to be written once all
+    before it are acknowledged.
+    """
+
+    number: int
+    message: Message
+    reason: str | None = None
+    is_stamped: bool = False
 
 
 class SourcePump:
@@ -40,7 +54,9 @@ class SourcePump:
     ) -> None:
         self.name, self._giver, self._reading, self.letters = name, giver, reading, letters
         self._types, self._window, self._disorder_s = types, window, disorder_s
-        self._waiting: deque[tuple[int, Message]] = deque()
+        self._waiting: deque[_Waiting] = deque()
+        self._refusals: dict[int, RefusedError] = {}
+        self._number_had = 0
         self.count = 0
         """Messages that the broker has acknowledged as events."""
 
@@ -60,7 +76,8 @@ class SourcePump:
             await self._giver.open()
             try:
                 while True:
-                    await self._publish(publisher, await self._giver.receive())
+                    for message in await persist(self._giver.receive):
+                        await self._publish(publisher, message)
             finally:
                 with suppress(BrokerError):  # what it has not by then comes again
                     await publisher.wait(CLOSE_S)
@@ -70,40 +87,46 @@ class SourcePump:
     async def _publish(self, publisher: AsyncPublisher, message: Message) -> None:
         try:
             event = self._reading.event(message)
+            number = await self._number(publisher, event)
         except EventError as error:
-            self._bury(message, str(error))
+            number = self._waiting[-1].number if self._waiting else 0
+            self._waiting.append(_Waiting(number, message, str(error)))
+            self._acknowledged(publisher, 0)
             return
+        self._waiting.append(_Waiting(number, message, is_stamped=event.time is None))
+
+    async def _number(self, publisher: AsyncPublisher, event: Event) -> int:
         while True:
-            try:
+            with suppress(PublishBlocked):  # the message waits, and those behind it
                 receipt = await publisher.publish(
                     event.type, event.data, at=event.time, id=event.id
                 )
-                break
-            except PublishBlocked:
-                continue  # the message waits, and those behind it
-            except EventError as error:
-                self._bury(message, str(error))
-                return
-        self._waiting.append((receipt.number, message))
+                return receipt.number
 
     def _acknowledged(self, publisher: AsyncPublisher, number: int) -> None:
-        refused = {
-            one: str(refusal)
-            for refusal in publisher.take_refusals()
-            for first, last in refusal.numbers
-            for one in range(first, last + 1)
-        }
-        while self._waiting and self._waiting[0][0] <= number:
-            own, message = self._waiting.popleft()
-            if own in refused:
-                self._bury(message, refused[own])
-            else:
+        """Acknowledge messages in the order in which they came, up to a number."""
+        for refusal in publisher.take_refusals():
+            for first, last in refusal.numbers:
+                self._refusals |= dict.fromkeys(range(first, last + 1), refusal)
+        self._number_had = max(self._number_had, number)
+        while self._waiting and self._waiting[0].number <= self._number_had:
+            waiting = self._waiting.popleft()
+            reason = waiting.reason or self._refused(waiting)
+            message = waiting.message
+            if reason is None:
                 self.count += 1
-                message.acknowledge()
+            else:
+                self.letters.keep(message.topic, message.body, reason)
+            message.acknowledge()
 
-    def _bury(self, message: Message, reason: str) -> None:
-        self.letters.keep(message.topic, message.body, reason)
-        message.acknowledge()
+    def _refused(self, waiting: _Waiting) -> str | None:
+        """Why the broker has refused a message's event; None if it has it, now or from before."""
+        refusal = self._refusals.pop(waiting.number, None)
+        if refusal is None:
+            return None
+        if waiting.is_stamped and refusal.code == Code.CONFLICT.value:
+            return None  # it came again: its stamp alone differs
+        return str(refusal)
 
 
 class SinkPump:
@@ -158,7 +181,7 @@ class SinkPump:
                 self.letters.keep("", (message.place or "").encode(), message.reason)
             else:
                 try:
-                    await self._taker.send(message)
+                    await persist(partial(self._taker.send, message))
                     self.count += 1
                 except BadEvent as error:
                     self.letters.keep(message.topic, message.body, error.reason)

@@ -1,13 +1,33 @@
-"""Other systems, as pumps see them: one that gives messages, and one that takes them."""
+"""Other systems, as pumps see them: one that gives messages, and one that takes them.
+
+Law: a system that is away is waited for. ``receive`` and ``send`` raise SystemLost, and are called
+again after a pause; only ``open``, before anything was moved, fails for good.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from broker.errors import BrokerError
+from broker.documents import text_of
+from broker.errors import BrokerError, ConfigurationError
+from broker.log import log
+from matcher.errors import BadEvent
+
+CONNECT_S = 10.0
+CLOSE_S = 5.0
+"""For so long a connector that ends waits for what is under way."""
+PLAIN = "".join(map(chr, range(0x20, 0x7F))).translate(dict.fromkeys(map(ord, '"%')))
+"""Characters that are not percent-encoded (CloudEvents 1.0.2, HTTP binding, 3.1.3.2)."""
+PAUSE_MIN_S, PAUSE_MAX_S = 0.25, 30.0
+T = TypeVar("T")
 
 
 class SystemLost(BrokerError):
@@ -15,19 +35,54 @@ class SystemLost(BrokerError):
 
 
 class Message(Struct, frozen=True, eq=False):
-    """A message that has come: its topic, subject or path, its body, and its acknowledgement."""
+    """A message that has come: its topic, subject or path, its body, and its acknowledgement.
+
+    ``headers``: what it bears beside the body, as texts. ``id``: what the system calls it, also
+    when it comes again. ``time``: when the system got it, in microseconds.
+    """
 
     topic: str
     body: bytes
     acknowledge: Callable[[], None]
+    headers: Mapping[str, str] = {}
+    id: str | None = None
+    time: int | None = None
 
 
 class Outgoing(Struct, frozen=True):
-    """A message that is to leave, with the id of its event, for consumers that drop repeats."""
+    """A message that is to leave, with the id of its event, for consumers that drop repeats.
+
+    ``attributes``: those of a CloudEvent whose data is the body.
+    """
 
     topic: str
     body: bytes
     id: str
+    content_type: str
+    headers: Mapping[str, str] = {}
+    attributes: Mapping[str, str] = {}
+    key: str | None = None
+
+    def all_headers(self, prefix: str) -> dict[str, str]:
+        """The headers, with the attributes under their names behind a prefix."""
+        return {prefix + name: text for name, text in self.attributes.items()} | {**self.headers}
+
+
+class Pending:
+    """A message that is given to a system together with others; ``done`` once it is confirmed."""
+
+    def __init__(self, message: Outgoing) -> None:
+        self.message = message
+        self.done = asyncio.get_running_loop().create_future()
+
+    def tell(self, error: BadEvent | None) -> None:
+        """Say that the system has confirmed the message, or that it never will."""
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
 
 
 class Giver(Protocol):
@@ -36,8 +91,8 @@ class Giver(Protocol):
     async def open(self) -> None:
         """Connect. Raises SystemLost."""
 
-    async def receive(self) -> Message:
-        """The next message. Raises SystemLost once the system is lost for good."""
+    async def receive(self) -> Sequence[Message]:
+        """The next messages, one at least. Raises SystemLost."""
 
     async def close(self) -> None:
         """Hang up; what was not acknowledged comes again."""
@@ -51,8 +106,116 @@ class Taker(Protocol):
 
     async def send(self, message: Outgoing) -> None:
         """Give a message to the system, and wait until it has confirmed it. Raises BadEvent for one
-        that it will never take, SystemLost once it is lost for good.
+        that it will never take, and SystemLost.
         """
 
     async def close(self) -> None:
         """Hang up."""
+
+
+class Access(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keys of every system: who the connector is, and who the server's certificate is to be of."""
+
+    username: str = ""
+    password_file: str = ""
+    ca_file: str = ""
+
+    def password(self, folder: Path) -> str | None:
+        """The password in the file, if there is one. Raises ConfigurationError."""
+        if not self.password_file:
+            return None
+        return text_of(folder / self.password_file, "password_file").strip()
+
+    def tls(self, folder: Path) -> ssl.SSLContext:
+        """How servers are verified: by the certificates of the file, or the system's. Raises
+        ConfigurationError.
+        """
+        if not self.ca_file:
+            return ssl.create_default_context()
+        file = folder / self.ca_file
+        try:
+            # The context of no certificates would take the system's.
+            return ssl.create_default_context(cadata=text_of(file, "ca_file") or "none")
+        except (ssl.SSLError, ValueError, TypeError):
+            raise ConfigurationError(f"ca_file: {file}: expected certificates (PEM)") from None
+
+
+def quoted_headers(message: Outgoing) -> dict[str, str]:
+    """The headers of a message, and the attributes of its CloudEvent, as HTTP and NATS bear them:
+    other characters than printable ones of ASCII are percent-encoded.
+    """
+    return {name: quote(text, safe=PLAIN) for name, text in message.all_headers("ce-").items()}
+
+
+def check_url(url: str, *schemes: str) -> None:
+    """Raise ValueError unless a URL has one of these schemes, and a host."""
+    parts = urlsplit(url)
+    if parts.scheme not in schemes or not parts.hostname:
+        expected = " or ".join(f"{scheme}://HOST:PORT" for scheme in schemes)
+        raise ValueError(f"url: expected {expected}, found {url!r}")
+
+
+async def persist(attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of an attempt. After SystemLost it is made again, after pauses that double."""
+    pause_s = PAUSE_MIN_S
+    while True:
+        try:
+            return await attempt()
+        except SystemLost as error:
+            fields = {"reason": str(error), "again_in_s": pause_s}
+            log("warning", "another system is away", fields, "connect")
+        await asyncio.sleep(pause_s)
+        pause_s = min(PAUSE_MAX_S, 2 * pause_s)
+
+
+class Inbox:
+    """At most so many messages that a client's callbacks have brought, until they are received."""
+
+    def __init__(self, most: int) -> None:
+        self._messages = asyncio.Queue[Message](most)
+
+    async def put(self, message: Message) -> None:
+        """Add a message; wait if there is no room."""
+        await self._messages.put(message)
+
+    def put_now(self, message: Message) -> None:
+        """Add a message for which there is room."""
+        self._messages.put_nowait(message)
+
+    async def take(self) -> list[Message]:
+        """All that there are, one at least."""
+        messages = [await self._messages.get()]
+        while not self._messages.empty():
+            messages.append(self._messages.get_nowait())
+        return messages
+
+
+class Gathered(Generic[T]):
+    """Things given to a system together: those that came while it was busy with others.
+
+    Law: they are given in the order in which they came. If the system is away, all that it was
+    given last are given again.
+    """
+
+    def __init__(self, give: Callable[[Sequence[T]], Awaitable[None]]) -> None:
+        self._give = give
+        self._things: list[T] = []
+        self._giving: asyncio.Task[None] | None = None
+
+    def add(self, thing: T) -> None:
+        """Give something soon."""
+        self._things.append(thing)
+        if self._giving is None:
+            self._giving = asyncio.create_task(self._give_all())
+
+    async def close(self, seconds: float) -> None:
+        """Give what is left, for so long at most."""
+        if self._giving is not None:
+            await asyncio.wait([self._giving], timeout=seconds)
+            self._giving.cancel()
+
+    async def _give_all(self) -> None:
+        while self._things:
+            things, self._things = self._things, []
+            await persist(partial(self._give, things))
+        self._giving = None

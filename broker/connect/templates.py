@@ -17,9 +17,12 @@ from matcher.model import Value
 
 
 class Template:
-    """A text with attributes in braces; ``{{`` and ``}}`` are braces. ValueError for others."""
+    """A text with attributes in braces; ``{{`` and ``}}`` are braces. ValueError for others.
 
-    def __init__(self, text: str) -> None:
+    ``level``: the character between levels, which no attribute has that is found in a text.
+    """
+
+    def __init__(self, text: str, level: str = "/") -> None:
         self.text = text
         names, self._texts = list[str](), [""]
         try:
@@ -34,6 +37,9 @@ class Template:
                 names.append(name)
                 self._texts.append("")
         self.names = tuple(names)
+        value = f"([^{re.escape(level)}]+)"
+        self.regex = value.join(map(re.escape, self._texts))
+        self._pattern = re.compile(self.regex)
 
     def filled(self, values: Mapping[str, Value | None]) -> str:
         """The text with these values. BadEvent for an attribute that is not there, or null."""
@@ -46,11 +52,10 @@ class Template:
         return "".join(parts)
 
     def found(self, text: str) -> dict[str, str] | None:
-        """The values in a text that is made so, each without a slash; None for another text."""
-        parts = [re.escape(self._texts[0])]
-        for other in self._texts[1:]:
-            parts += ("([^/]+)", re.escape(other))
-        match = re.fullmatch("".join(parts), text)
+        """The values in a text that is made so, each of one level; None for another text."""
+        if not self.names:
+            return {} if text == self._texts[0] else None
+        match = self._pattern.fullmatch(text)
         return None if match is None else dict(zip(self.names, match.groups(), strict=True))
 
 

@@ -15,17 +15,16 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
 
-from broker.connect.systems import Outgoing
+from broker.connect.systems import PAUSE_MAX_S, PAUSE_MIN_S, Outgoing, check_url, quoted_headers
 from broker.documents import content_of
 from broker.log import log
 from matcher.errors import BadEvent
 
-PAUSE_MIN_S, PAUSE_MAX_S = 0.25, 30.0
 _LATER = (408, 429)
 
 
@@ -34,14 +33,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     url: str
     secret_file: str = ""
-    content_type: str = "application/cloudevents+json"
+    content_type: str = ""
     timeout_s: Annotated[float, Meta(gt=0)] = 10.0
     tries: Annotated[int, Meta(ge=1)] = 8
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"url: expected http://HOST/PATH or https://, found {self.url!r}")
+        check_url(self.url, "http", "https")
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -51,7 +48,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Follow none."""
 
 
-class WebhookSink:
+class Sink:
     """Posts messages to ``url`` and their topic behind it."""
 
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
@@ -84,7 +81,9 @@ class WebhookSink:
     def _request(self, message: Outgoing) -> urllib.request.Request:
         url = f"{self._settings.url.rstrip('/')}/{quote(message.topic)}".rstrip("/")
         own_id = quote(message.id, safe="/#:")
-        headers = {"Content-Type": self._settings.content_type, "Webhook-Id": own_id}
+        headers = quoted_headers(message)
+        headers["Content-Type"] = self._settings.content_type or message.content_type
+        headers["Webhook-Id"] = own_id
         if self._secret:
             digest = hmac.new(self._secret, message.body, hashlib.sha256).hexdigest()
             headers["Webhook-Signature"] = f"sha256={digest}"

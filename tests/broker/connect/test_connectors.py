@@ -5,20 +5,25 @@ import re
 from pathlib import Path
 
 import pytest
+from event_batches import batch_of_events
 
-from broker.connect import mqtt, webhook
+from broker.connect import amqp, kafka, mqtt, nats, redis, webhook
 from broker.connect.configuration import SinkTable, SourceTable, connectors_of
 from broker.connect.dead_letters import DeadLetters
 from broker.connect.reading import Reading
 from broker.connect.systems import Message
 from broker.connect.templates import Template
+from broker.connect.writing import TEXT_TYPE, Writing
 from broker.errors import ConfigurationError
 from matcher.errors import BadEvent
 from matcher.formats.layout import Layout
 from matcher.formats.timeform import TimeForm
-from matcher.model import EventType
+from matcher.model import Event, EventType
+from routing.messages import Delivery
 
 PAGE = (Path(__file__).parents[3] / "docs" / "connect.md").read_text()
+SETTINGS = [module.Settings for module in (amqp, kafka, mqtt, nats, redis, webhook)]
+AT = "1970-01-01T00:00:01.500000Z"
 TEMP = EventType.of("Temp", area="string", value="float", floor="int?")
 SOURCE = """[[source]]
 name = "plant"
@@ -35,12 +40,22 @@ dead_letter = "alerts.dead"
 """
 
 
-def read(topic, body, template="sensors/{area}/temp", kind="json", pattern="", **layout):
-    types = {"Temp": TEMP}
-    type_name = None if kind == "cloudevents" or "type" in layout else "Temp"
-    own = Layout(**layout, flat=True)
-    reading = Reading(Template(template), kind, types, type_name, own, pattern)
-    return reading.event(Message(topic, body.encode(), lambda: None))
+def of(system, settings):
+    return SOURCE.replace("mqtt = {}", f"{system} = {settings}")
+
+
+def delivered(event_type, data):
+    event = Event(event_type.name, 1_500_000, "s", "1", data)
+    return Delivery((batch_of_events(event_type, [event]),), ((1,),))
+
+
+def read(topic, body, template="sensors/{area}/temp", kind="json", pattern="", **said):
+    own_id, headers = said.pop("known_as", None), said.pop("headers", {})
+    message = Message(topic, body.encode(), lambda: None, headers, own_id, 1_500_000)
+    type_name = None if kind == "cloudevents" or "type" in said else "Temp"
+    layout = Layout(**said, flat=True)
+    reading = Reading(Template(template), kind, {"Temp": TEMP}, type_name, layout, pattern)
+    return reading.event(message)
 
 
 def test_a_template_is_filled_and_found_again():
@@ -77,6 +92,35 @@ def test_a_cloud_event_keeps_its_name():
     )
     event = read("sensors/a1/temp", text, kind="cloudevents")
     assert (event.id, event.data) == ("s#1", {"area": "a1", "value": 1.5})
+
+
+@pytest.mark.parametrize("prefix", ["", "ce_", "ce-", "cloudEvents:"])
+def test_a_cloud_event_may_be_in_headers(prefix):
+    attributes = {"specversion": "1.0", "type": "Temp", "source": "s", "id": "a 1", "time": AT}
+    headers = {prefix + name: text for name, text in attributes.items()}
+    event = read("sensors/a1/temp", '{"value": 1.5}', kind="cloudevents", headers=headers)
+    assert (event.id, event.time) == ("s#a 1", 1_500_000)
+    assert event.data == {"area": "a1", "value": 1.5}
+
+
+def test_headers_are_attributes_behind_members_and_a_message_has_an_id():
+    headers = {"floor": "3", "value": "9"}
+    event = read("sensors/a1/temp", '{"value": 1.5}', headers=headers, known_as="q/1", time="$time")
+    assert event.data == {"area": "a1", "value": 1.5, "floor": 3}
+    assert (event.time, event.id) == (1_500_000, "q/1")
+
+
+def test_an_event_is_written_with_headers_key_and_in_binary_mode():
+    delivery = delivered(TEMP, {"area": "a1", "value": 1.5, "floor": None})
+    headers = {"origin": "{$source}"}
+    ((_, sent),) = Writing(Template("t"), "cloudevents-binary", headers, "{area}").messages(
+        delivery
+    )
+    assert (sent.key, sent.headers) == ("a1", {"origin": "s"})
+    assert (sent.attributes["type"], sent.attributes["time"]) == ("Temp", AT)
+    assert json.loads(sent.body)["value"] == 1.5
+    ((_, sent),) = Writing(Template("t"), "{value}").messages(delivery)
+    assert (sent.body, sent.content_type, sent.attributes) == (b"1.5", TEXT_TYPE, {})
 
 
 @pytest.mark.parametrize(
@@ -128,7 +172,18 @@ def test_a_dead_letter_is_a_line_with_its_reason(tmp_path):
         (SOURCE.replace("{area}", "{"), "[[source]] 1: topic: expected attributes in braces"),
         (SOURCE.replace("{}", "{ qos = 3 }"), "[[source]] 1: mqtt: qos: "),
         (SOURCE.replace("{}", '{ url = "x" }'), "[[source]] 1: mqtt: url: expected mqtt://HOST"),
-        (SINK, "[[sink]] 1: expected one of mqtt and webhook"),
+        (SINK, "[[sink]] 1: expected one of mqtt, nats, redis, kafka, amqp, webhook, found none"),
+        (
+            SOURCE + "nats = {}",
+            "[[source]] 1: expected one of mqtt, nats, redis, kafka, amqp, found",
+        ),
+        (SINK + 'key = "{x}"\nnats = {}', "[[sink]] 1: key: expected with kafka alone"),
+        (of("redis", "{}"), "[[source]] 1: redis: topic: expected the name of one stream"),
+        (of("nats", '{ url = "x" }'), "[[source]] 1: nats: url: expected nats://HOST:PORT or tls"),
+        (of("nats", '{ stream = "S", group = "a.b" }'), "[[source]] 1: nats: group: expected the"),
+        (of("kafka", '{ start = "x" }'), "[[source]] 1: kafka: start: Invalid enum value 'x'"),
+        (of("kafka", '{ options = { x = "y" } }'), "[[source]] 1: kafka: options: No such config"),
+        (of("amqp", '{ url = "http://h" }'), "[[source]] 1: amqp: url: expected amqp://HOST:PORT"),
         (SINK + 'webhook.url = "x"', "[[sink]] 1: webhook: url: expected http://HOST"),
         (SOURCE + SOURCE, "name: 'plant' is given twice"),
     ],
@@ -141,15 +196,15 @@ def test_a_file_is_refused_by_its_place(tmp_path, text, reason):
     assert str(error.value).startswith(f"{file}: {reason}"), error.value
 
 
-def test_the_page_has_a_file_that_is_right_and_every_key(tmp_path):
-    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+@pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+def test_the_files_of_the_page_are_right(tmp_path, text):
     file = tmp_path / "plant.toml"
     file.write_text(text)
-    found = connectors_of(file)
-    assert ([one.name for one in found.sources], [one.name for one in found.sinks]) == (
-        ["plant"],
-        ["alerts"],
-    )
-    for table in (SourceTable, SinkTable, mqtt.Settings, webhook.Settings):
+    made = connectors_of(file)
+    assert [pump.name for pump in (*made.sources, *made.sinks)] == ["plant", "alerts"]
+
+
+def test_the_page_has_every_key():
+    for table in (SourceTable, SinkTable, *SETTINGS):
         for key in table.__struct_fields__:
             assert f"`{key}`" in PAGE, key

@@ -121,6 +121,7 @@ def test_nothing_is_lost_when_the_connector_is_killed(tmp_path, server):
                 had.append(sink.receive(timeout_s=60).data["serial"])
             alerts = wait_for(lambda had: len({serial(body) for _, body in had}) == count)
     assert sorted(had) == sorted(numbers), "each event once: its id is that of its message"
+    assert not (tmp_path / "plant.dead").exists(), "what comes again is no dead letter"
     assert {serial(body) for _, body in alerts} == numbers
 
 

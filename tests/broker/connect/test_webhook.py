@@ -14,7 +14,7 @@ from broker.connect import webhook
 from broker.connect.systems import Outgoing
 from matcher.errors import BadEvent
 
-MESSAGE = Outgoing("alerts/a 1", b'{"id":"1"}', "s#1")
+MESSAGE = Outgoing("alerts/a 1", b'{"id":"1"}', "s#1", "application/cloudevents+json")
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def _short_pauses(monkeypatch):
 
 
 def sent(folder, url, **settings):
-    sink = webhook.WebhookSink("w", webhook.Settings(url, **settings), folder, 1)
+    sink = webhook.Sink("w", webhook.Settings(url, **settings), folder, 1)
     asyncio.run(sink.send(MESSAGE))
 
 
@@ -88,7 +88,7 @@ def test_what_is_refused_is_not_posted_for_ever(tmp_path, receiver, given, count
 def test_a_receiver_that_is_away_is_waited_for(tmp_path, caplog):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    sink = webhook.WebhookSink("w", webhook.Settings(f"http://127.0.0.1:{port}"), tmp_path, 1)
+    sink = webhook.Sink("w", webhook.Settings(f"http://127.0.0.1:{port}"), tmp_path, 1)
 
     async def send():
         sending = asyncio.create_task(sink.send(MESSAGE))

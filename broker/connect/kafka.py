@@ -1,0 +1,235 @@
+"""Kafka, by confluent-kafka (``pip install 'rexmq[kafka]'``).
+
+Law: the offset of a message is committed behind the broker's acknowledgement, and behind those of
+all messages before it in its partition. What was not committed comes again, to whoever has the
+partition then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka import Message as Record
+
+from broker.connect.systems import (
+    CLOSE_S,
+    CONNECT_S,
+    Access,
+    Gathered,
+    Message,
+    Outgoing,
+    Pending,
+    SystemLost,
+)
+from broker.connect.templates import Template
+from broker.log import log
+from matcher.errors import BadEvent
+
+LEVEL = "."
+WAIT_S = 0.5
+"""For so long a thread waits for messages, or for confirmations."""
+KEY = "$key"
+"""The header that is the key of a message."""
+
+
+class Settings(Access, frozen=True, kw_only=True):
+    """The table ``kafka`` of a source or a sink."""
+
+    servers: str = "127.0.0.1:9092"
+    group: str = ""
+    start: Literal["earliest", "latest"] = "earliest"
+    options: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
+
+    def common(self, name: str, folder: Path) -> dict[str, Any]:
+        """The options of librdkafka that sources and sinks have in common. Raises OSError."""
+        common: dict[str, Any] = {
+            "bootstrap.servers": self.servers,
+            "client.id": name,
+            "error_cb": self._on_error,
+        }
+        if self.ca_file:
+            common |= {"ssl.ca.location": str(folder / self.ca_file)}
+        if self.username:
+            common |= {"sasl.username": self.username, "sasl.mechanisms": "PLAIN"}
+            common |= {"sasl.password": self.password(folder) or ""}
+        if self.ca_file or self.username:
+            words = "sasl_" * bool(self.username) + ("ssl" if self.ca_file else "plaintext")
+            common |= {"security.protocol": words}
+        return common
+
+    def _on_error(self, error: KafkaError) -> None:
+        fields = {"servers": self.servers, "reason": error.str()}
+        log("warning", "error of another system", fields, "connect")
+
+
+class Source:
+    """Messages of topics, as a member of a group."""
+
+    def __init__(
+        self, name: str, settings: Settings, folder: Path, topic: Template, window: int
+    ) -> None:
+        self._settings, self._window = settings, window
+        escaped = topic.regex.replace(r"\-", "-")  # librdkafka knows no such escape
+        self._topic = f"^{escaped}$" if topic.names else topic.filled({})
+        with _known_options():
+            self._consumer = Consumer(
+                settings.common(name, folder)
+                | {
+                    "group.id": settings.group or name,
+                    "group.instance.id": name,  # one that is back has its partitions at once
+                    "auto.offset.reset": settings.start,
+                    "enable.auto.commit": True,  # of offsets that were stored
+                    "enable.auto.offset.store": False,
+                    "auto.commit.interval.ms": 1_000,
+                    "max.poll.interval.ms": 3_600_000,
+                }
+                | settings.options
+            )
+        self._turn = threading.Lock()
+        self._acknowledgements = Gathered(self._acknowledge)
+
+    async def open(self) -> None:
+        """Connect. Raises SystemLost."""
+        await asyncio.to_thread(self._open)
+
+    async def receive(self) -> Sequence[Message]:
+        """The next messages."""
+        while True:
+            records = await asyncio.to_thread(self._poll)
+            if messages := [self._message(record) for record in records if not record.error()]:
+                return messages
+
+    async def close(self) -> None:
+        """Commit, and leave the group; what was not acknowledged comes again."""
+        await self._acknowledgements.close(CLOSE_S)
+        await asyncio.to_thread(self._close)
+
+    def _open(self) -> None:
+        _reach(self._consumer, self._settings)
+        self._consumer.subscribe([self._topic])
+
+    def _poll(self) -> Sequence[Record]:
+        """Messages that are there; of those that are not the first that comes in time."""
+        with self._turn:
+            first = self._consumer.poll(WAIT_S)
+            if first is None:
+                return ()
+            return [first, *self._consumer.consume(max(1, self._window - 1), 0)]
+
+    def _close(self) -> None:
+        with self._turn:
+            self._consumer.close()
+
+    def _message(self, record: Record) -> Message:
+        topic, partition, offset = record.topic() or "", record.partition(), record.offset()
+        kind, time_ms = record.timestamp()
+        pairs: Any = record.headers() or ()
+        headers = {name: _text(value) for name, value in pairs}
+        key = record.key()
+        if key is not None:
+            headers[KEY] = _text(key)
+        return Message(
+            topic,
+            record.value() or b"",
+            partial(self._acknowledgements.add, (topic, partition or 0, offset or 0)),
+            headers,
+            f"{topic}/{partition}/{offset}@{time_ms}",
+            None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms * 1_000,
+        )
+
+    async def _acknowledge(self, places: Sequence[tuple[str, int, int]]) -> None:
+        """Have the offsets behind messages committed soon."""
+        last = {(topic, partition): offset for topic, partition, offset in places}
+        for (topic, partition), offset in last.items():
+            with suppress(KafkaException):  # the partition is another member's by now
+                self._consumer.store_offsets(offsets=[TopicPartition(topic, partition, offset + 1)])
+
+
+class Sink:
+    """Messages to topics, each confirmed by all replicas that are in step."""
+
+    def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
+        self._settings = settings
+        with _known_options():
+            self._producer = Producer(
+                settings.common(name, folder)
+                | {"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 0}
+                | settings.options
+            )
+        self._polling: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Connect. Raises SystemLost."""
+        await asyncio.to_thread(_reach, self._producer, self._settings)
+        self._polling = asyncio.create_task(self._poll())
+
+    async def send(self, message: Outgoing) -> None:
+        """Produce a message, and wait until it is confirmed."""
+        pending, loop = Pending(message), asyncio.get_running_loop()
+
+        def told(error: KafkaError | None, _record: Record) -> None:
+            loop.call_soon_threadsafe(pending.tell, None if error is None else _fault(error))
+
+        headers = {"id": message.id, "content-type": message.content_type}
+        try:
+            self._producer.produce(
+                message.topic,
+                message.body,
+                message.key,
+                headers=[*(headers | message.all_headers("ce_")).items()],
+                on_delivery=told,
+            )
+        except BufferError:
+            raise SystemLost(f"{self._settings.servers}: too much is unconfirmed") from None
+        except KafkaException as error:
+            raise _fault(error.args[0]) from None
+        await pending.done
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._polling is not None:
+            self._polling.cancel()
+        await asyncio.to_thread(self._producer.flush, CLOSE_S)
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.to_thread(self._producer.poll, WAIT_S)
+
+
+@contextmanager
+def _known_options() -> Iterator[None]:
+    """A client's options that librdkafka does not know, as ValueErrors."""
+    try:
+        yield
+    except KafkaException as error:
+        raise ValueError(f"options: {error.args[0].str()}") from None
+
+
+def _reach(client: Consumer | Producer, settings: Settings) -> None:
+    try:
+        client.list_topics(timeout=CONNECT_S)
+    except KafkaException as error:
+        raise SystemLost(f"{settings.servers}: {error.args[0].str()}") from None
+
+
+def _fault(error: KafkaError) -> BadEvent:
+    return BadEvent(f"Kafka refuses it: {error.str()}")
+
+
+def _text(value: str | bytes | None) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value or ""

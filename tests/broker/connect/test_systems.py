@@ -1,0 +1,121 @@
+"""Connectors to NATS, Redis, Kafka and AMQP, with real servers: nothing is lost, nothing twice."""
+
+import contextlib
+import json
+import subprocess
+import time
+
+import pytest
+import systems
+from forked import started
+from secured import broker
+from servers import needs, serving
+
+from broker import Subscriber
+
+FILE = """
+[broker]
+endpoint = "{endpoint}"
+
+[[source]]
+name = "plant"
+events = ["Temp(area: string, value: float)"]
+dead_letter = "plant.dead"
+{source}
+
+[[sink]]
+name = "alerts"
+filters = ["Temp(value >= 0)"]
+dead_letter = "alerts.dead"
+headers = {{ origin = "{{area}}" }}
+{sink}
+"""
+SYSTEMS = [
+    pytest.param(systems.Nats, marks=needs("nats-server", "nats-server"), id="nats"),
+    pytest.param(systems.Redis, marks=needs("redis-server", "redis-server"), id="redis"),
+    pytest.param(systems.Kafka, id="kafka"),
+    pytest.param(systems.Amqp, marks=needs("rabbitmq-server", "rabbitmq-server"), id="amqp"),
+]
+
+
+@pytest.fixture(params=SYSTEMS, scope="module")
+def system(request, tmp_path_factory):
+    made = request.param(tmp_path_factory.mktemp("server"))
+    with serving(made.server):
+        made.prepare()
+        yield made
+
+
+def test_messages_become_events_once_and_events_messages(tmp_path, system):
+    """Three connectors in turn are killed, and the server once if it can be."""
+    parts, count = 3, 100
+    numbers = [float(n) for n in range(parts * count)]
+    with broker("--data", str(tmp_path / "b1")) as (_, endpoint):
+        file = written(tmp_path, system, endpoint)
+        had = []
+        with Subscriber(endpoint, "Temp()") as sink:
+            for part in range(parts):
+                own = numbers[part * count : (part + 1) * count]
+                system.publish([("a1", reading(n)) for n in own])
+                system.publish([("a1", b"hot")] if part == 1 else [])
+                with connected(file):
+                    had += [sink.receive(timeout_s=60) for _ in range(count // 2)]
+                if system.can_restart and part == 1:
+                    with connected(file):
+                        system.server.kill()
+                        system.server.start()
+                        had += [sink.receive(timeout_s=60) for _ in range(count // 4)]
+            with connected(file) as process:
+                while len(had) < len(numbers):
+                    had.append(sink.receive(timeout_s=60))
+                sent = all_of(system, len(numbers))
+                wait_until((tmp_path / "plant.dead").exists)
+                process.terminate()
+                said = process.communicate(timeout=60)[1]
+    assert sorted(event.data["value"] for event in had) == numbers, said
+    assert {event.data["area"] for event in had} == {"a1"}
+    assert {json.loads(body)["data"]["value"] for _, body, _ in sent} == {*numbers}
+    headers = {name if isinstance(name, str) else name.decode() for name in sent[0][2]}
+    assert {"origin", "id"} <= {name.replace("Nats-Msg-Id", "id") for name in headers}
+    (letter,) = (tmp_path / "plant.dead").read_text().splitlines()[:1]
+    assert json.loads(letter)["body"] == "hot"
+
+
+def written(folder, system, endpoint):
+    file = folder / "plant.toml"
+    own = {"source": system.source, "sink": system.sink}
+    text = FILE.format(endpoint=endpoint, **own).replace("URL", system.url)
+    file.write_text(text)
+    return file
+
+
+def reading(number):
+    return json.dumps({"value": number}).encode()
+
+
+@contextlib.contextmanager
+def connected(file):
+    with started("connect", str(file), stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_until(holds):
+    until = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def all_of(system, count):
+    """What has gone out, once it is of so many events."""
+    sent = []
+
+    def is_all():
+        sent.extend(system.sent())
+        return len({body for _, body, _ in sent}) >= count
+
+    wait_until(is_all)
+    return sent
