@@ -11,35 +11,41 @@ needs_mosquitto = needs("mosquitto", "mosquitto")
 
 
 @contextmanager
-def mosquitto(folder):
-    """The port of a server that keeps all that it is given in memory."""
+def mosquitto(folder, *lines):
+    """The port of a server that keeps all that it is given in memory; it lets everybody in, or is
+    as these lines of its file say.
+    """
     port = free_port()
     file = folder / "mosquitto.conf"
-    file.write_text(
-        f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nlog_type none\n"
-    )
+    said = lines or ("allow_anonymous true",)
+    common = f"listener {port} 127.0.0.1", "max_queued_messages 0", "log_type none", "user root"
+    file.write_text("\n".join((*common, *said, "")))
     with serving(Server(port, "mosquitto", "-c", file)):
         yield port
 
 
 @contextmanager
-def client(port, topic=None):
-    """A client of the server, and what it has had of a topic, as pairs of topic and body."""
+def client(port, topic=None, qos=1, version=4):
+    """A client of the server, and what it has had of a topic, as pairs of topic and body; in all it
+    is in ``messages``.
+    """
     had, news, subscribed = [], threading.Condition(), threading.Event()
 
     def take(_client, _userdata, message):
         with news:
             had.append((message.topic, bytes(message.payload)))
+            made.messages.append(message)
             news.notify_all()
 
-    made = paho.Client(CallbackAPIVersion.VERSION2)
+    made = paho.Client(CallbackAPIVersion.VERSION2, protocol=version)
+    made.messages = []
     made.max_inflight_messages_set(20)
     made.on_message = take
     made.on_subscribe = lambda *_: subscribed.set()
     made.connect("127.0.0.1", port)
     made.loop_start()
     if topic is not None:
-        made.subscribe(topic, 1)
+        made.subscribe(topic, qos)
         assert subscribed.wait(20)
 
     def wait_for(holds):

@@ -2,11 +2,10 @@
 
 import json
 import socket
-import subprocess
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
-from forked import started
+from connectors import connected
 from mosquitto import client, mosquitto, needs_mosquitto
 from secured import broker
 
@@ -44,16 +43,6 @@ def server(tmp_path):
 
 def reading(n, value=50.0):
     return json.dumps({"n": n, "serial": n, "reading": {"celsius": value}})
-
-
-@contextmanager
-def connected(file):
-    """The connectors of a file, once they are subscribed to."""
-    with started("connect", str(file), stderr=subprocess.PIPE) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def written(folder, **said):

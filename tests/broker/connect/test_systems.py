@@ -1,13 +1,11 @@
 """Connectors to NATS, Redis, Kafka and AMQP, with real servers: nothing is lost, nothing twice."""
 
-import contextlib
 import json
-import subprocess
 import time
 
 import pytest
 import systems
-from forked import started
+from connectors import connected
 from secured import broker
 from servers import needs, serving
 
@@ -91,15 +89,6 @@ def written(folder, system, endpoint):
 
 def reading(number):
     return json.dumps({"value": number}).encode()
-
-
-@contextlib.contextmanager
-def connected(file):
-    with started("connect", str(file), stderr=subprocess.PIPE) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def wait_until(holds):
