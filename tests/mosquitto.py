@@ -5,7 +5,9 @@ from contextlib import contextmanager
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
-from servers import Server, free_port, needs, serving
+from servers import needs
+
+from benchmarks import servers
 
 needs_mosquitto = needs("mosquitto", "mosquitto")
 
@@ -15,13 +17,8 @@ def mosquitto(folder, *lines):
     """The port of a server that keeps all that it is given in memory; it lets everybody in, or is
     as these lines of its file say.
     """
-    port = free_port()
-    file = folder / "mosquitto.conf"
-    said = lines or ("allow_anonymous true",)
-    common = f"listener {port} 127.0.0.1", "max_queued_messages 0", "log_type none", "user root"
-    file.write_text("\n".join((*common, *said, "")))
-    with serving(Server(port, "mosquitto", "-c", file)):
-        yield port
+    with servers.mosquitto(folder, *lines) as server:
+        yield server.port
 
 
 @contextmanager
