@@ -11,7 +11,6 @@ follows.
 from __future__ import annotations
 
 import asyncio
-import ssl
 import threading
 from dataclasses import dataclass
 from functools import partial
@@ -34,8 +33,6 @@ from broker.connect.systems import (
     check_url,
 )
 from broker.connect.templates import Template
-from broker.documents import text_of
-from broker.errors import ConfigurationError
 from broker.log import log
 from matcher.errors import BadEvent
 

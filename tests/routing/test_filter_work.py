@@ -8,9 +8,9 @@ import pytest
 from matcher.model import EventType
 from routing.config import NodeConfig
 from routing.delivery.sinks import WORK_MAX, Sinks
+from routing.deployment import Deployments
 from routing.errors import Refusal
 from routing.messages import Rights, Subscribe
-from routing.deployment import Deployments
 from rules.subscription import WORDS_MAX, work_of
 from rules.syntax.parser import parse_filter
 from rules.syntax.words import is_longer
