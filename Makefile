@@ -146,7 +146,7 @@ kill: $(VENV)/.ready
 # needs its extra, and takes as long as the tests of Spark.
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
-		matching changes operators subscriptions ways choice brokers floods store fanout \
+		matching changes operators subscriptions ways choice brokers peers floods store fanout \
 		network simulator multicore_costs processing_costs gpu
 
 bench: $(VENV)/.ready

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 
 import zmq
@@ -45,10 +45,11 @@ def run(quick: bool = False) -> Iterator[Row]:
 
 
 def _delivered(sinks: int, seconds: float) -> float:
+    filters = [[f"Reading(floor > -{place + 1})"] for place in range(sinks)]
     with (
         BrokerProcess("--log-level", "warning") as broker,
         Publisher(broker.endpoint, name="a", types=[READING]) as publisher,
-        child(_listen, broker.endpoint, sinks) as far,
+        child(listen, broker.endpoint, filters) as far,
     ):
         far.recv()
 
@@ -58,16 +59,17 @@ def _delivered(sinks: int, seconds: float) -> float:
         return _measured(broker.child.pid, far, sinks, seconds, publish)
 
 
-def _listen(pipe: Connection, endpoint: str, sinks: int) -> None:
-    """``sinks`` clients in one process that read and forget."""
+def listen(pipe: Connection, endpoint: str, filters: Sequence[Sequence[str]]) -> None:
+    """A client for each row of filters, all in one process, that reads and forgets."""
     context, poller = zmq.Context(), zmq.Poller()
-    for place in range(sinks):
+    for place, own in enumerate(filters):
         dealer = context.socket(zmq.DEALER)
         dealer.connect(endpoint)
         dealer.send_multipart(wire.encode(Hello(VERSION, f"s{place}", 3600.0)))
         assert isinstance(wire.decode(dealer.recv_multipart()), Welcome)
-        dealer.send_multipart(wire.encode(Subscribe(1, 1, f"Reading(floor > -{place + 1})")))
-        assert isinstance(wire.decode(dealer.recv_multipart()), Confirmed)
+        for number, text in enumerate(own, 1):
+            dealer.send_multipart(wire.encode(Subscribe(number, number, text)))
+            assert isinstance(wire.decode(dealer.recv_multipart()), Confirmed)
         dealer.send_multipart(wire.encode(Credit(CREDIT_MAX)))
         poller.register(dealer, zmq.POLLIN)
     _count(pipe, poller, _delivered_in)

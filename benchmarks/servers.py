@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,8 +20,11 @@ START_S = 60.0
 
 
 def program_of(name: str) -> str | None:
-    """The path of a program, also where only root's shell looks; None if it is not installed."""
-    folders = "/usr/lib/rabbitmq/bin", os.environ.get("PATH", ""), "/usr/sbin"
+    """The path of a program, also where only root's shell looks; that of a package beside this
+    Python comes first. None if it is not installed.
+    """
+    own = str(Path(sys.executable).parent)
+    folders = own, "/usr/lib/rabbitmq/bin", os.environ.get("PATH", ""), "/usr/sbin"
     return shutil.which(name, path=os.pathsep.join(folders))
 
 

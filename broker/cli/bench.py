@@ -25,6 +25,7 @@ BENCHMARKS = (
     "ways",
     "choice",
     "brokers",
+    "peers",
     "floods",
     "store",
     "fanout",
