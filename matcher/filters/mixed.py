@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
-from typing import Any, TypeAlias, cast
+from struct import Struct
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,13 @@ from matcher.model import (
     Bools,
     Datum,
     EventBatch,
+    EventType,
     Int64s,
     Kind,
     StringColumn,
     Value,
 )
+from matcher.single import Single
 
 UInt8s: TypeAlias = npt.NDArray[np.uint8]
 KINDS: tuple[Kind, ...] = (Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.STRING)
@@ -103,6 +106,36 @@ class Cells:
         )
 
 
+class _Form(NamedTuple):
+    """Of one event of a type, all that depends on the type alone."""
+
+    type: EventType
+    offsets: Int64s
+    names: StringColumn
+    kinds: UInt8s
+    types: StringColumn
+
+
+_FLOAT, _FLOAT_AS_INT = Struct("<d").pack, Struct("<q").unpack
+_last: _Form | None = None
+"""That of the last event; most come in runs of a type."""
+
+
+def _form_of(event_type: EventType) -> _Form:
+    global _last
+    form = _last
+    if form is None or form.type is not event_type:
+        width = len(event_type.attributes)
+        form = _last = _Form(
+            event_type,
+            np.array([0, width], np.int64),
+            StringColumn(np.arange(width, dtype=np.int32), event_type.names),
+            np.array([KINDS.index(one.kind) for one in event_type.attributes], np.uint8),
+            StringColumn.constant(event_type.name, 1),
+        )
+    return form
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedEvents:
     """n events, each with attributes of its own; ``types`` StringColumn[n], or None: untyped.
@@ -132,6 +165,8 @@ class MixedEvents:
     @classmethod
     def of_batch(cls, batch: EventBatch) -> MixedEvents:
         """The events of a typed batch."""
+        if isinstance(batch, Single) and not batch.type.has_optional:
+            return cls._of_single(batch)
         width, count = len(batch.columns), len(batch)
         texts = tuple[str, ...]()
         names, kinds = np.empty((count, width), np.int32), np.empty((count, width), np.uint8)
@@ -156,6 +191,23 @@ class MixedEvents:
             texts,
         )
         return cls(cells, StringColumn.constant(batch.type.name, count))
+
+    @classmethod
+    def _of_single(cls, event: Single) -> MixedEvents:
+        """One event, whose columns nobody has made yet, of a type without optional attributes."""
+        form, words, texts = _form_of(event.type), list[int](), list[str]()
+        for value in event.row.values:
+            match value:
+                case str():
+                    words.append(len(texts))
+                    texts.append(value)
+                case float():
+                    words.append(_FLOAT_AS_INT(_FLOAT(value))[0])
+                case _:
+                    words.append(value)
+        values = np.array(words, np.int64)
+        cells = Cells(form.offsets, form.names, form.kinds, values, tuple(texts))
+        return cls(cells, form.types)
 
     def data(self, place: int) -> dict[str, Value]:
         """One event's attributes: for the borders, never for hot paths."""

@@ -127,6 +127,18 @@ def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
 
 
 def _encode_delivery(message: Delivery) -> Frames:
+    """Encode once what several get: who wants the same events by the same numbers is given the
+    same Delivery, one after another.
+    """
+    global _last
+    delivery, frames = _last
+    if delivery is not message:
+        frames = _encoded(message)
+        _last = message, frames
+    return [*frames]
+
+
+def _encoded(message: Delivery) -> Frames:
     order = message.order
     headers, body = encode_batches(message.batches, order)
     plain = (
@@ -139,6 +151,10 @@ def _encode_delivery(message: Delivery) -> Frames:
         message.again,
     )
     return [_DELIVERY_PREFIX + pack((*plain, message.traces) if message.traces else plain), body]
+
+
+_last: tuple[Delivery | None, Frames] = None, []
+"""The last delivery, and its frames."""
 
 
 def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from matcher.filters.mixed import MixedEvents
 from matcher.model import DTYPES, EventBatch, EventIds, EventType, Kind, StringColumn
 from matcher.single import Row, Single, packed, single_at, singles
 
@@ -133,3 +134,21 @@ def test_what_is_composite_or_of_several_sources_is_not_packed() -> None:
     several = EventIds(StringColumn.from_strings(["a", "b"]), np.array([1, 1]))
     mixed = EventBatch(EventType.of("Found"), np.array([5, 6]), several, ())
     assert packed([found, mixed, found]) == [found, mixed, found]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_event_alone_is_matched_by_the_values_of_its_columns(seed: int) -> None:
+    rng = random.Random(seed)
+    other = EventType.of("Other", f="float", s="string")
+    for _ in range(20):
+        row = random_row(rng)
+        event = Single(EVERYTHING, row)
+        if rng.random() < 0.3:  # the last type is another one now
+            event = Single(other, Row(1, "s", 1, None, (rng.random(), rng.choice(TEXTS))))
+        columns = EventBatch(event.type, event.time, event.ids, event.columns)
+        alone, whole = MixedEvents.of_batch(event), MixedEvents.of_batch(columns)
+        assert repr(alone.data(0)) == repr(whole.data(0)), seed
+        assert alone.type_of(0) == whole.type_of(0)
+        assert [column.dtype for column in (alone.cells.values, alone.cells.kinds)] == [
+            column.dtype for column in (whole.cells.values, whole.cells.kinds)
+        ]
