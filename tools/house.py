@@ -55,7 +55,7 @@ class Bound(NamedTuple):
 
 
 BOUNDS: Mapping[str, Bound] = {
-    "lines of routing": Bound(35_050, 30_000),
+    "lines of routing": Bound(35_060, 30_000),
     "lines of rules/engine": Bound(24_950, 22_000),
     "laws of the packages": Bound(739, 350),
     "names of several modules of routing": Bound(0, 0),

@@ -118,7 +118,7 @@ class _Form(NamedTuple):
 
 _FLOAT, _FLOAT_AS_INT = Struct("<d").pack, Struct("<q").unpack
 _last: _Form | None = None
-"""That of the last event; most come in runs of a type."""
+"""Of the last event: most come in runs of a type."""
 
 
 def _form_of(event_type: EventType) -> _Form:

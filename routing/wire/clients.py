@@ -131,14 +131,8 @@ def _encode_delivery(message: Delivery) -> Frames:
     same Delivery, one after another.
     """
     global _last
-    delivery, frames = _last
-    if delivery is not message:
-        frames = _encoded(message)
-        _last = message, frames
-    return [*frames]
-
-
-def _encoded(message: Delivery) -> Frames:
+    if _last is not None and _last[0] is message:
+        return [*_last[1]]
     order = message.order
     headers, body = encode_batches(message.batches, order)
     plain = (
@@ -150,10 +144,12 @@ def _encoded(message: Delivery) -> Frames:
         message.number,
         message.again,
     )
-    return [_DELIVERY_PREFIX + pack((*plain, message.traces) if message.traces else plain), body]
+    frames = _DELIVERY_PREFIX + pack((*plain, message.traces) if message.traces else plain), body
+    _last = message, frames
+    return [*frames]
 
 
-_last: tuple[Delivery | None, Frames] = None, []
+_last: tuple[Delivery, tuple[bytes, bytes]] | None = None
 """The last delivery, and its frames."""
 
 

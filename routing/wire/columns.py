@@ -100,13 +100,25 @@ def encode_batches(
     return headers, body if order is None else body + order.astype("<i8", copy=False).tobytes()
 
 
+_last: tuple[Single, tuple[BatchHeader, bytes]] | None = None
+"""The last event that came alone, and its header and body."""
+
+
 def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
     """A batch of 1 to EVENTS_MAX events as header and body."""
     if isinstance(batch, Encoded):
         return batch.header, batch.body
-    _, schema, _, dtypes = known_schema(batch.type)
+    global _last  # one event goes to many, one after another
+    if _last is not None and _last[0] is batch:
+        return _last[1]
+    _, schema, layout, dtypes = known_schema(batch.type)
     if isinstance(batch, Single):
-        return _encode_single(batch)
+        row = batch.row
+        text_id = None if row.text is None else (row.text,)
+        values, data = layout.single.encode(row)
+        header = BatchHeader(schema, 1, (row.source,), text_id, False, values, None)
+        _last = batch, (header, data)
+        return _last[1]
     if isinstance(batch, Received):
         return batch.header, bytes(batch.body)
     assert 1 <= len(batch) <= EVENTS_MAX, f"a batch of {len(batch)} events"
@@ -130,23 +142,6 @@ def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
         causes,
     )
     return header, body.finish()
-
-
-def _encode_single(event: Single) -> tuple[BatchHeader, bytes]:
-    """The same for one event, which goes to many one after another."""
-    global _last
-    if _last is None or _last[0] is not event:
-        _, schema, layout, _ = known_schema(event.type)
-        row = event.row
-        text_id = None if row.text is None else (row.text,)
-        values, data = layout.single.encode(row)
-        header = BatchHeader(schema, 1, (row.source,), text_id, False, values, None)
-        _last = event, (header, data)
-    return _last[1]
-
-
-_last: tuple[Single, tuple[BatchHeader, bytes]] | None = None
-"""The last event that came alone, and its header and body."""
 
 
 def _add_ids(body: BodyWriter, ids: EventIds) -> tuple[Strings, Strings | None]:
