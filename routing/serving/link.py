@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, VERSION, Code, Hello, ReadLog, Rights
 from routing.names import name_fault
+from routing.serving.shares import who_gives_way
 from routing.serving.sources import Source
 
 
@@ -98,14 +98,14 @@ class Links:
 
     def crowded_out(self, user: str) -> Link | None:
         """The link whose place a user's client may take where all are taken: the last one of the
-        user who has the most, unless the newcomer's user would have as many.
+        user who gives way (serving.shares).
         """
-        users = (link.rights.user for link in self._by_peer.values())
-        counts = Counter(user for user in users if user)
-        most, count = max(counts.items(), key=itemgetter(1), default=("", 0))
-        if count <= counts[user] + 1:
-            return None
-        return next(link for link in reversed(self._by_peer.values()) if link.rights.user == most)
+        users = [link.rights.user for link in self._by_peer.values()]
+        most = who_gives_way(Counter(filter(None, users)), user, len(users))
+        newest_first = reversed(self._by_peer.values())
+        return (
+            None if most is None else next(one for one in newest_first if one.rights.user == most)
+        )
 
     def predecessor(self, hello: Hello, user: str, now: float) -> Link | None:
         """The link whose place a user's client takes that says ``hello``; None if it is a new one.

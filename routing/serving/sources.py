@@ -14,10 +14,9 @@ its promise stands here (network.brokers.registry). One that was sent away count
 waited for ``HAND_OVER_S``. s has promised Temp up to 40 s, u up to 90 s, and this broker drains:
 rules over Temp stay at 40 s until b1 has s, whose next Temp is of 41 s.
 
-Law 4: if there is no room for a user's source, the user who has the most gives up the one that was
-lost the longest ago, or that came last if none is lost, unless the newcomer's user would have as
-many. mallory has opened and left 39 of 40 sources, alice has one: her next one takes the place of
-mallory's first.
+Law 4: if there is no room for a user's source, the user who gives way (serving.shares) gives up the
+one that was lost the longest ago, or that came last if none is lost. mallory has opened and left 39
+of 40 sources, alice has one: her next one takes the place of mallory's first.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.config import NodeConfig
@@ -38,6 +36,7 @@ from routing.names import whole_of
 from routing.order import first_time
 from routing.serving.accounts import Accounts
 from routing.serving.buckets import CREDIT_MAX, TokenBucket
+from routing.serving.shares import who_gives_way
 from routing.silence import excused
 
 FAR = 2**62
@@ -213,9 +212,7 @@ class Sources:
         is_full = len(self._sources) >= self._sources_max and name not in self._sources
         if not is_full or self._open.total() < len(self._sources):
             return None
-        most, count = max(self._open.items(), key=itemgetter(1))
-        if count <= self._open[user] + 1:
-            return None
+        most = who_gives_way(self._open, user, self._sources_max)
         own_open = (
             *self._lost.values(),
             *(

@@ -469,10 +469,9 @@ class DividedDetection(Evaluator):
         """
 
         def is_far(name: str, time: int) -> bool:
-            is_free = not (are_over(name) or self._advertisements.is_replayed(name))
-            return horizon < time < CLOSED and is_free
+            return horizon < time < CLOSED and not (are_over(name) or is_replayed(name))
 
-        are_over = self._deployments.are_over
+        are_over, is_replayed = self._deployments.are_over, self._advertisements.is_replayed
         self._advertisements.forget_far(are_over)
         self.replay_buffer.drop(is_far)
         for known in self._advertisements:
