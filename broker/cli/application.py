@@ -92,7 +92,7 @@ def application(word: str = "") -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,  # rich would take longer to import than the help to print
         pretty_exceptions_enable=False,
-        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(options)
     for name in (word,) if word in COMMANDS else COMMANDS:
@@ -141,14 +141,30 @@ def _register(app: typer.Typer, name: str) -> None:
     module = importlib.import_module(f"broker.cli.{name}")
     epilog = _epilog(module.EXAMPLE)
     if not hasattr(module, "commands"):
-        app.command(name, cls=_Command, epilog=epilog)(guarded(module.command))
+        _add(app, name, module.command, module.EXAMPLE)
         return
     group = typer.Typer(
-        help=module.__doc__, epilog=epilog, no_args_is_help=True, rich_markup_mode=None
+        help=module.__doc__,
+        short_help=_first_line(module.__doc__),
+        epilog=epilog,
+        no_args_is_help=True,
+        rich_markup_mode=None,
     )
     for word, function in module.commands.items():
-        group.command(word, cls=_Command, epilog=_epilog(module.EXAMPLES[word]))(guarded(function))
+        _add(group, word, function, module.EXAMPLES[word])
     app.add_typer(group, name=name)
+
+
+def _add(app: typer.Typer, name: str, function: Callable[..., None], example: str) -> None:
+    """Add a command; the first line of its docstring stands in lists of commands, whole."""
+    add = app.command(
+        name, cls=_Command, short_help=_first_line(function.__doc__), epilog=_epilog(example)
+    )
+    add(guarded(function))
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").partition("\n")[0]
 
 
 def _epilog(example: str) -> str:

@@ -20,7 +20,7 @@ ANSWER_S = 3.0
 
 @takes_broker
 def command(*, broker: Address, connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S) -> None:
-    """Let a broker send its clients to others, and leave its network when it may.
+    """Let a broker send its clients to others, and leave its network.
 
     Says what it waits for, until it has left. Ctrl-C ends this command alone: the broker goes on
     draining. SIGUSR1 to the broker does the same.

@@ -1,4 +1,4 @@
-"""List, show, remove and keep durable subscriptions, those of a broker and what others have."""
+"""List, show, remove and keep durable subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List, check, export and trim the log of a broker's store, while the broker runs and after."""
+"""List, check, export and trim the log of a broker's store."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def command(
     broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
-    """Print a link that signs you in at the page of a broker, by your key.
+    """Print a link that signs you in at a broker's page, by your key.
 
     It is good once, for a minute, and while this command runs.
     """

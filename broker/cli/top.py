@@ -66,7 +66,9 @@ def command(
     broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
-    """Show what brokers do, once a second: slow subscribers, rules, types, sources, links.
+    """Show what brokers do, once a second.
+
+    Slow subscribers, rules, types, sources and links, the most pressing first.
 
     All that --broker names, with commas between them. Until it is interrupted. On a terminal it
     fills the screen; elsewhere each look is printed.

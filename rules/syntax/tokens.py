@@ -167,7 +167,7 @@ class _Recognition:
 
     def run(self) -> Stepwise[list[Token]]:
         yield from self._look_ahead()
-        tokens, result, words = self.tokens, self.result, _WORDS
+        tokens, result, words = self.tokens, self.result, WORDS
         for place, token in enumerate(tokens):
             if place % STEP_WORDS == STEP_WORDS - 1:
                 yield
@@ -473,7 +473,7 @@ class _Recognition:
         return "_AS" if self.result and self.result[-1].type == "RPAR" else "NAME"
 
 
-_WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
+WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
     **dict.fromkeys(FUNCTIONS, _Recognition._function),
     **dict.fromkeys(("each", "first", "last"), _Recognition._select),
     "all": _Recognition._all,
