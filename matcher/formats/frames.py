@@ -1,6 +1,6 @@
 """Tables in memory as events: pandas, polars, DuckDB, Arrow (docs/dataframes.md).
 
-Law: a frame is read as the Parquet file of its rows is, piece by piece
+A frame is read as the Parquet file of its rows is, piece by piece
 (:mod:`matcher.formats.pieces`); only the way in differs, the PyCapsule interface of Arrow
 (``__arrow_c_stream__``), by which tables come over without a copy of their numbers.
 """

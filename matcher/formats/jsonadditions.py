@@ -1,6 +1,6 @@
 """Attributes of JSON events that do not stand in their data: by path, or in names of folders.
 
-Law: an addition is a member that is written into the event's data before this is decoded, behind
+An addition is a member that is written into the event's data before this is decoded, behind
 all others, of which the last one of a name counts; so everything else is read as if it had stood
 there.
 """
