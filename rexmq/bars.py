@@ -19,7 +19,7 @@ def bar(total: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, force_terminal=wanted)
     is_shown = wanted if wanted is not None else console.is_terminal or console.is_jupyter
     if not is_shown:
         yield lambda events: None
@@ -36,4 +36,5 @@ def bar(total: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
     try:
         yield tell
     finally:
-        progress.stop()
+        if progress.live.is_started:
+            progress.stop()
