@@ -35,6 +35,7 @@ Words = Annotated[list[str] | None, typer.Argument(hidden=True)]
 COMMANDS = (
     "check",
     "format",
+    "lsp",
     "detect",
     "match",
     "explain",
