@@ -1,7 +1,7 @@
 """Files of events, by the endings of their names (docs/files.md).
 
-``.jsonl`` (or ``.ndjson``), ``.json``, ``.parquet``, ``.arrow``, ``.csv`` and ``.tsv`` say the
-form, ``.gz``, ``.zst``, ``.bz2``, ``.xz`` or ``.zip`` after it the compression
+``.jsonl`` (or ``.ndjson``), ``.json``, ``.parquet``, ``.arrow``, ``.csv``, ``.tsv`` and ``.xes``
+say the form, ``.gz``, ``.zst``, ``.bz2``, ``.xz`` or ``.zip`` after it the compression
 (:mod:`matcher.formats.compressions`), in small letters or capitals. Every form but an array of
 JSON is read and written a piece at a time, so memory does not follow the size of a file. (Parquet
 inside another compression is first unpacked to a temporary file: its index stands at the end.) What
@@ -49,11 +49,12 @@ FORMS: Mapping[str, str] = {
     ".arrow": "matcher.formats.ipcfiles",
     ".csv": "matcher.formats.csvfiles",
     ".tsv": "matcher.formats.tsvfiles",
+    ".xes": "matcher.formats.xesfiles",
 }
 """Modules by ending, imported when first needed: each has ``read`` and ``scan``, and ``Writer``
 where a file holds one type alone."""
 _SAME = {".ndjson": ".jsonl"}
-_READ_ALONE = (".json", ".zip")
+_READ_ALONE = (".json", ".xes", ".zip")
 """Endings of what is read and never written."""
 _BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrow"}
 """First bytes; an Arrow stream starts with a mark of four."""
@@ -83,7 +84,7 @@ def form_of(path: Path) -> tuple[str, str | None]:
 def form_written(path: Path) -> tuple[str, str | None]:
     """The same of a file that is to be written; EventError, too, for what is only read."""
     form, compression = form_of(path)
-    if form == ".json" or compression == "zip":
+    if form in _READ_ALONE or compression == "zip":
         endings = [one for one in FORMS if one not in _READ_ALONE]
         packed = [one for one in COMPRESSIONS if one not in _READ_ALONE]
         raise EventError(
