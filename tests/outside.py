@@ -31,6 +31,8 @@ from broker.security.keys import create, load_pair, public_key
 from matcher.errors import EventError
 from matcher.formats.files import EventFile, output_to
 from matcher.formats.intake import Intake
+from matcher.formats.layout import Layout
+from matcher.formats.timeform import TimeForm
 from matcher.model import Event, EventType
 from routing import wire
 from routing.errors import WireError
@@ -48,6 +50,7 @@ from routing.messages import (
     Shared,
     Subscribe,
 )
+from rules.editing import meaning, remarks, suggestions
 from rules.errors import RuleErrors
 from rules.language import load
 from rules.subscription import parse_subscription
@@ -171,6 +174,40 @@ def read_events(path: Path) -> None:
                 batch.events()
 
 
+LAYOUTS = {
+    ".json": Layout(columns=(("x", ".data.y"), ("z", ".a.b")), records="r.items"),
+    ".jsonl": Layout(flat=True, columns=(("x", ".data.y"),)),
+    ".csv": Layout(
+        date="x",
+        delimiter=";",
+        decimal=",",
+        skip_lines=1,
+        comment="#",
+        nulls=("-",),
+        times=TimeForm(zone="UTC"),
+    ),
+    ".xes": Layout(),
+}
+LAID_OUT = {
+    ".json": b'{"r": {"items": [{"time": 2, "a": {"b": "c"}, "data": {"y": 5, "u": 1}}]}}',
+    ".jsonl": b'{"time": 1, "data": {"y": 7}, "v": 2.5}\n{"time": 2, "data": {"y": 8}, "v": 1}\n',
+    ".csv": b"head\n# no\ntime;x;y\n10:00;2026-01-01;1,5\n#\n10:01;2026-01-01;-\n",
+    ".xes": b'<log><trace><string key="concept:name" value="c"/><event><date key="time:timestamp" '
+    b'value="2026-01-01T00:00:00Z"/><int key="n" value="1"/></event></trace></log>',
+}
+"""A file for each layout, in which its options say something."""
+
+
+def read_laid_out(path: Path) -> None:
+    """The events of a file as its layout says, and in a folder with columns in its name."""
+    columns = (("day", "7"), ("room", None))
+    file = EventFile.of(path, "T", layout=LAYOUTS[path.suffix], columns=columns)
+    for intake in (Intake(skip_bad=True), Intake()):
+        for chunk in file.read(intake):
+            for batch in chunk.batches:
+                batch.events()
+
+
 def recorded(ending: str) -> Sequence[bytes]:
     """Files of events with this ending, as they are written."""
     path = folder() / f"seed{ending}"
@@ -216,6 +253,15 @@ def read_rules(data: bytes) -> None:
         load(text)
     printed = print_file(file)
     assert print_file(parse(printed)) == printed
+
+
+def read_while_written(data: bytes) -> None:
+    """What an editor is told of rules at each of some places."""
+    text = decode(data)
+    remarks(text)
+    for offset in range(0, len(text), 1 + len(text) // 4):
+        meaning(text, offset)
+        suggestions(text, offset)
 
 
 def rule_texts() -> Sequence[bytes]:
@@ -305,6 +351,16 @@ TARGETS: tuple[Target, ...] = (
         )
         for ending in (".jsonl", ".csv", ".tsv", ".arrow", ".parquet", ".jsonl.gz")
     ),
+    *(
+        Target(
+            f"layout{ending}",
+            in_file(f"events{ending}", read_laid_out),
+            EventError,
+            functools.partial(lambda seed: [seed], seed),
+        )
+        for ending, seed in LAID_OUT.items()
+    ),
+    Target("editing", read_while_written, RuleErrors, rule_texts),
     Target("rules", read_rules, RuleErrors, rule_texts),
     Target(
         "filter",
