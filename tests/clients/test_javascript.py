@@ -73,8 +73,8 @@ def test_events_of_javascript_are_those_of_python(tmp_path):
 
 
 def test_events_of_python_and_of_rules_come_to_javascript():
-    rule = "rule pair: define Pair(n, s) from All(x > 1) as A and last All(ok = true) as B within 1 h "
-    rule += "from A where n = A.n, s = B.s"
+    rule = "rule pair: define Pair(n, s) from All(x > 1) as A and last All(ok = true) as B "
+    rule += "within 1 h from A where n = A.n, s = B.s"
     declared = "event All(n: int, x: float, ok: bool, s: string, maybe: float?)\n"
     with broker() as (_, endpoint):
         with RuleManager(endpoint) as manager:
