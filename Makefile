@@ -146,8 +146,8 @@ kill: $(VENV)/.ready
 # needs its extra, and takes as long as the tests of Spark.
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
-		matching changes operators subscriptions ways choice brokers peers floods store fanout \
-		network simulator multicore_costs processing_costs gpu
+		matching changes operators subscriptions ways choice brokers peers connect floods store \
+		fanout network simulator multicore_costs processing_costs gpu
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench

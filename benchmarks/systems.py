@@ -119,13 +119,18 @@ class Nats:
         from nats import connect
 
         async def run() -> None:
-            client = await connect(self.url, allow_reconnect=False, connect_timeout=5)
+            own = {"allow_reconnect": False, "connect_timeout": 5, "error_cb": _passed_over}
+            client = await connect(self.url, **own)
             try:
                 await call(client.jetstream())
             finally:
                 await client.close()
 
         asyncio.run(run())
+
+
+async def _passed_over(error: Exception) -> None:
+    """The call that meets an error raises it."""
 
 
 class Redis:

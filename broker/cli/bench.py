@@ -29,6 +29,7 @@ BENCHMARKS = (
     "floods",
     "store",
     "fanout",
+    "connect",
     "network",
     "simulator",
     "multicore_costs",

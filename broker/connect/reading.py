@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -86,21 +86,26 @@ class Reading:
         self._topic, self._body = topic, body
         self._type_name, self._layout = type_name, layout
         self._pattern = re.compile(pattern or "(?P<value>.*)", re.DOTALL)
-        self._roles = layout.role_columns(None)
+        roles = layout.role_columns(None)
+        self._type_column, self._id_column = roles.get(TYPE, ""), roles.get(ID, "")
+        self._levels: tuple[str, Mapping[str, str] | None] = ("", topic.found(""))
+        """The topic of the last message, and the attributes in it."""
         self._types = {
             name: _Type(event_type, self._columns(event_type)) for name, event_type in types.items()
         }
 
     def event(self, message: Message) -> Event:
         """The event of a message. Raises BadEvent."""
-        levels = self._topic.found(message.topic)
+        if message.topic != self._levels[0]:
+            self._levels = message.topic, self._topic.found(message.topic)
+        levels = self._levels[1]
         if levels is None:
             raise BadEvent(f"topic: expected {self._topic.text}, found {message.topic}")
-        texts = {**levels, **message.headers}
+        texts = {**levels, **message.headers} if message.headers else levels
         if self._body == "cloudevents":
             return self._cloud_event(message, texts)
         if self._body == "text":
-            return self._laid_out({}, texts | self._texts(message.body), message)
+            return self._laid_out({}, {**texts, **self._texts(message.body)}, message)
         return self._laid_out(_flat(_object(message.body)), texts, message)
 
     def _columns(self, event_type: EventType) -> Mapping[str, str | None]:
@@ -114,21 +119,24 @@ class Reading:
     def _laid_out(
         self, members: Mapping[str, Any], texts: Mapping[str, str], message: Message
     ) -> Event:
-        whole = {**texts, **members} if texts else members
-        name = whole.get(self._roles.get(TYPE, "")) if self._type_name is None else self._type_name
-        event_type, time = self._known(name), self._time(whole, message)
-        own_id = whole.get(self._roles.get(ID, ""), message.id)
+        def found(column: str, default: object = None) -> Any:
+            return members[column] if column in members else texts.get(column, default)
+
+        name = found(self._type_column) if self._type_name is None else self._type_name
+        event_type, time = self._known(name), self._time(found, message)
+        own_id = found(self._id_column, message.id)
         if own_id is None and time is not None:  # the same message again is the same event
             text = message.topic.encode() + b"\0" + message.body
             own_id = hashlib.blake2b(text, digest_size=16).hexdigest()
         data = event_type.data(members, texts)
         return Event(event_type.name, data, time, None if own_id is None else str(own_id))
 
-    def _time(self, whole: Mapping[str, Any], message: Message) -> int | None:
+    def _time(self, found: Callable[[str], Any], message: Message) -> int | None:
         layout = self._layout
         column = layout.time_column
-        if column in whole:
-            return layout.times.time_of(whole[column])[0]
+        value = found(column)
+        if value is not None:
+            return layout.times.time_of(value)[0]
         if column == SENT_AT and message.time is not None:
             return message.time
         if layout.named(TIME) is not None:

@@ -205,7 +205,7 @@ class Gathered(Generic[T]):
     def add(self, thing: T) -> None:
         """Give something soon."""
         self._things.append(thing)
-        if self._giving is None:
+        if self._giving is None or self._giving.done():
             self._giving = asyncio.create_task(self._give_all())
 
     async def close(self, seconds: float) -> None:
@@ -218,4 +218,3 @@ class Gathered(Generic[T]):
         while self._things:
             things, self._things = self._things, []
             await persist(partial(self._give, things))
-        self._giving = None
