@@ -16,7 +16,8 @@ that is said to the same source. Temp 7 comes to b1: its delivery leaves at once
 to b2 and Acknowledged up to 7 together, so that ZeroMQ's thread, which wants the core that b1 works
 on, is woken for both at once.
 
-Law 5: with keys, users take turns (:mod:`broker.turns`).
+Law 5: with keys, users take turns (:mod:`broker.turns`), and what comes at once of one who has
+taken more than its share is done apart from what others say.
 """
 
 from __future__ import annotations
@@ -149,6 +150,7 @@ class Host:
     def _read(self, first: Arrived, begun: float) -> Iterator[Arrived]:
         """The first message, and those that are there behind it (Law 1)."""
         message: Arrived | None = first
+        is_busy = self._turns.is_busy
         count = size = 0
         while message is not None:
             yield message
@@ -161,6 +163,10 @@ class Host:
             if count > 1:
                 self._transport.wait(0)
             message = self._next(now)
+            if message is not None and self._turns.is_busy is not is_busy:  # Law 5
+                self._turns.put_back(message)
+                self._has_read_all = False
+                return
 
     def _next(self, now: float) -> Arrived | None:
         """The message to be read next, if any has come (Law 5)."""

@@ -4,7 +4,9 @@ Law 1: the time that messages take is charged to the users who have sent them. W
 taken more than SHARE of the last second, others come first: its messages are read when nothing of
 anybody else is there. So others wait for one of its messages at a time, and the broker never idles
 while something waits. Example: Bob sends ten texts of 50 ms each, Alice an event each 10 ms. Each
-of her events is read behind one of his texts at the most.
+of her events is read behind one of his texts at the most. What is done once for several messages
+(broker.host) is done for such users or for others, never for both (``is_busy``): her event is
+delivered before his next one is read.
 
 Law 2: all that a user says is read, in its order, unless its link is ended before. At most
 WAITING_MAX of its messages wait here, then the first of them has its turn. Brokers, and clients of
@@ -61,6 +63,8 @@ class Turns:
         self._served = ""
         """The user of the message that is worked at, since ``_since``."""
         self._since = 0.0
+        self.is_busy = False
+        """Whether the user of the message that ``next`` gave last has taken more than SHARE."""
         self.spent_s: dict[str, float] = {}
         """Seconds of work in all, by user."""
 
@@ -75,7 +79,13 @@ class Turns:
         message = self._first(now)
         if message is not None:
             self._served, self._since = self._user_of(message[0]), now
+            self.is_busy = self._recent(self._served, now) > SHARE
         return message
+
+    def put_back(self, message: Arrived) -> None:
+        """Let ``next`` give once more what it gave last."""
+        self._waiting.setdefault(self._served, deque()).appendleft(message)
+        self._served = ""
 
     def forget(self, peer: bytes) -> None:
         """Leave unread what a peer has said whose link was ended: another may bear its name."""

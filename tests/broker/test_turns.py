@@ -2,7 +2,9 @@
 
 from collections import deque
 
-from broker.turns import WAITING_MAX, Turns
+from broker.clock import Clock
+from broker.host import Host
+from broker.turns import WAITING_MAX, Turns, _Work
 
 
 class Bench:
@@ -88,3 +90,53 @@ def test_what_waits_of_a_link_that_was_ended_is_not_read():
     assert not bench.turns.has_waiting
     bench.send("bob", 3)
     assert bench.read(0.0) == "bob3"
+
+
+def test_what_is_put_back_is_given_again_and_costs_its_user_nothing():
+    bench = Bench()
+    bench.send("bob", 0, 1)
+    assert bench.read(0.5) == "bob0"
+    assert not bench.turns.is_busy, "when it was given"
+    bench.send("alice", 0, 1)
+    message = bench.turns.next(bench.now)
+    assert not bench.turns.is_busy
+    bench.turns.put_back(message)
+    assert [bench.read(0.0), bench.read(0.0)] == ["alice0", "alice1"]
+    assert bench.turns.spent_s["alice"] == 0.0
+    assert bench.read(0.1) == "bob1"
+    assert bench.turns.is_busy
+
+
+class Flooded:
+    """A transport with a thousand messages of bob, who is busy, and one of alice behind some."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.is_readable = True
+        self.has_users = True
+
+    def receive(self):
+        self.read += 1
+        peer = b"alice" if self.read == 40 else b"bob"
+        return (peer, [b"RX"]) if self.read < 1_000 else None
+
+    def wait(self, seconds):
+        return False
+
+    def user_of(self, peer):
+        return peer.decode()
+
+
+def test_a_message_of_another_user_is_done_apart_from_those_of_a_busy_one():
+    """Law 1: the batch of a busy user ends before it, and it is in the next one alone."""
+    host = Host.__new__(Host)
+    transport = Flooded()
+    host._transport, host._clock = transport, Clock()
+    host._turns = Turns(transport.receive, lambda: None, transport.user_of)
+    host._turns._work["bob"] = _Work(0.9, host._clock.now())
+    batches = []
+    for _ in range(3):
+        now = host._clock.now()
+        first = host._turns.next(now)
+        batches.append({peer for peer, _ in host._read(first, now)})
+    assert batches == [{b"bob"}, {b"alice"}, {b"bob"}]
