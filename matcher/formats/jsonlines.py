@@ -254,7 +254,10 @@ class _Reader:
 
     def _hint(self, error: str) -> str:
         if "truncated" in error:
-            return " (an event stands on one line; jq -c . puts it there)"
+            return (
+                " (an event stands on one line; jq -c . puts it there, and of one document "
+                "--records says where its events are)"
+            )
         lacks_type = f"field `{self._layout.type or TYPE}`" in error and "missing" in error
         return (
             " (--type says the type of all, --type-column which member does)" if lacks_type else ""

@@ -106,5 +106,5 @@ def test_an_event_on_several_lines_is_told_so(tmp_path: Path, capfd) -> None:
     _, err = detected(tmp_path, capfd, DECLARED, events)
     assert err == [
         "rexmq: e.jsonl:1: not an event: Input data was truncated (an event stands on one line; "
-        "jq -c . puts it there)"
+        "jq -c . puts it there, and of one document --records says where its events are)"
     ]
