@@ -30,7 +30,7 @@ from broker.connect.pumps import SinkPump, SourcePump
 from broker.process import BrokerProcess
 from matcher.model import EventType
 
-COUNT, COUNT_QUICK = 50_000, 500
+COUNT, COUNT_QUICK = 20_000, 3_000
 WINDOW = 1_000
 WAIT_S = 120.0
 SESSION_S = 2.0

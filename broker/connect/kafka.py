@@ -61,6 +61,7 @@ class Settings(Access, frozen=True, kw_only=True):
             "bootstrap.servers": self.servers,
             "client.id": name,
             "error_cb": self._on_error,
+            "log_level": 2,  # what is worth a line comes as an error
         }
         if self.ca_file:
             common |= {"ssl.ca.location": str(folder / self.ca_file)}
