@@ -23,6 +23,7 @@ An import of a package's module is none of the package.
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,6 +40,11 @@ PRONOUNS = frozenset(
     ["he", "it", "she", "that", "these", "they", "this", "those", "what", "which", "who", "whose"]
 )
 """First words of docstrings that leave open what is spoken of (Law 3)."""
+FOUND_BY_CONVENTION = frozenset(
+    [".gitignore", ".github", ".pre-commit-config.yaml", "SECURITY.md", "testdata", "results"]
+)
+"""Names of files that programs look for, and of folders whose files are read by a pattern."""
+PICTURES = frozenset([".png", ".svg"])
 SHOWN_MAX = 5
 """Places that are named of what passes a bound."""
 
@@ -63,6 +69,7 @@ BOUNDS: Mapping[str, Bound] = {
     "modules in import cycles": Bound(0, 0),
     "folders that import each other": Bound(0, 0),
     "modules of packages and tests that import studies": Bound(0, 0),
+    "files that nothing names": Bound(0, 0),
     "calls from the frame that comes in to the delivery that leaves": Bound(44, 60),
 }
 
@@ -230,6 +237,46 @@ def _name_of(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+# --- files ---
+
+
+def unnamed(root: Path, files: Sequence[str]) -> list[str]:
+    """Of these files those that no other one names, and no convention (FOUND_BY_CONVENTION).
+
+    A text or a picture is named by its name, with or without what follows the last dot; any other
+    file by its folder's name and its own: ``broker.db`` is what every store is called.
+    """
+    texts = {file: text for file in files if (text := _text_of(root / file)) is not None}
+    whole = "\n".join(texts.values())
+    texts |= {file: "" for file in files if (root / file).is_symlink()}
+    return [file for file in files if not _is_named(Path(file), whole, is_text=file in texts)]
+
+
+def _is_named(file: Path, whole: str, *, is_text: bool) -> bool:
+    if file.suffix == ".py" or FOUND_BY_CONVENTION & {file.name, *file.parts[:-1]}:
+        return True
+    if is_text or file.suffix in PICTURES:
+        return file.name in whole or file.stem in whole
+    return f"{file.parent.name}/{file.name}" in whole
+
+
+def _text_of(path: Path) -> str | None:
+    if path.is_symlink() or path.suffix in PICTURES:
+        return None
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def tracked(root: Path) -> list[str]:
+    """The files of a checkout, as git knows them."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True
+    )
+    return [file for file in listed.stdout.split("\0") if file and (root / file).exists()]
+
+
 # --- all of them ---
 
 
@@ -237,6 +284,7 @@ def measured() -> Iterator[tuple[str, Found]]:
     """Every measure of this checkout, by its name in ``BOUNDS``."""
     cycles, mutual = cycles_in(ROOT), mutual_folders(ROOT)
     importers = importers_of(ROOT, STUDIES, (*PACKAGES, "tests"))
+    lost = unnamed(ROOT, tracked(ROOT))
     laws = sum(laws_of(ROOT / package) for package in PACKAGES)
     names, calls = shared_names(ROOT / "routing"), calls_of_an_event()
     begun = pronouns(ROOT)
@@ -249,6 +297,7 @@ def measured() -> Iterator[tuple[str, Found]]:
         lambda: Found(sum(len(one.split(", ")) for one in cycles), cycles),
         lambda: Found(len(mutual), mutual),
         lambda: Found(len(importers), importers),
+        lambda: Found(len(lost), lost),
         lambda: Found(len(calls), calls),
     )
     yield from ((name, measure()) for name, measure in zip(BOUNDS, found, strict=True))

@@ -76,6 +76,24 @@ def test_importers_of_a_package_are_found_in_functions_too(tmp_path: Path) -> No
     assert house.importers_of(tmp_path, "studies", ["inner"]) == ["inner/a.py"]
 
 
+def test_files_that_nothing_names_are_found(tmp_path: Path) -> None:
+    files = {
+        "README.md": b"See [guide](docs/guide.md) and a.png; a store has a broker.db.",
+        "docs/guide.md": b"Run tool.sh. README.md",
+        "docs/a.png": b"\x89PNG\xff",
+        "docs/lost.md": b"guide",
+        "tool.sh": b"",
+        "folder/broker.db": b"SQLite\xff",
+        "kept/data.bin": b"\xff",
+        "tests/testdata/one.txt": b"",
+        "code.py": b"OPENS = 'kept/data.bin'",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    assert house.unnamed(tmp_path, [*files]) == ["docs/lost.md", "folder/broker.db"]
+
+
 def test_an_import_for_annotations_alone_closes_a_circle(package: Path) -> None:
     assert house.cycles_in(package.parent, ["inner"]) == ["inner.one, inner.two"]
 
