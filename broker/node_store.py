@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,13 @@ from broker.errors import StoreError
 from broker.store import Append, Change, Store, Sync
 from broker.store.entries import entry_of, message_of
 from broker.store.extracts import Extracts
+from matcher.model import EventBatch
 from routing import effects, storage
 from routing.durability.records import KINDS
 from routing.messages import Publish
+
+RECALLED_ENTRIES = 4_096
+"""Entries that no rule needs any more whose ids are known again after a restart, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class Keeping:
             extracts,
             self._store.time_before(self._first),
             self._store.following,
+            self._earlier(),
         )
 
     @property
@@ -92,6 +97,12 @@ class Keeping:
         for entry in self._store.entries(self._first - 1):
             message = message_of(entry)
             yield entry.position, message.batches, message.traces
+
+    def _earlier(self) -> Iterator[Sequence[EventBatch]]:
+        first = max(self._store.first_position, self._first - RECALLED_ENTRIES)
+        if first < self._first:
+            for entry in self._store.entries(first - 1, self._first - 1):
+                yield message_of(entry).batches
 
     # --- what is to be kept ---
 

@@ -132,3 +132,5 @@ class StoreContents:
     """The time behind the last event that is in the log before ``entries``."""
     following: RecordsAfter = _nothing
     """Reads records that are not in ``records``, for as long as the broker lives."""
+    earlier: Iterable[Sequence[EventBatch]] = ()
+    """Events of entries before ``entries`` that are kept still: their ids are known again."""

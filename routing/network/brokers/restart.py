@@ -102,6 +102,8 @@ def _recall_log(
     journal: Journal,
 ) -> None:
     wholes = {one.whole for one in context.sources if one.whole is not None}
+    for batches in stored.earlier:
+        context.published.recall(batches, wholes)
     for position, batches, traces in stored.entries:
         context.overlay.traces.take(batches, traces)
         catalog_sync.borrow(batch.type for batch in batches)
