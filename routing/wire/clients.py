@@ -127,9 +127,7 @@ def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
 
 
 def _encode_delivery(message: Delivery) -> Frames:
-    """Encode once what several get: who wants the same events by the same numbers is given the
-    same Delivery, one after another.
-    """
+    """Encode once a Delivery that several are given, one after another."""
     global _last
     if _last is not None and _last[0] is message:
         return [*_last[1]]

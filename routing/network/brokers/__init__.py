@@ -17,8 +17,7 @@ is full. ``inputs`` says when the root closes what nobody speaks for; the ``plan
 the ``plan_follower`` does what they say; ``pauses`` see to it that all brokers of a tree do so at
 one instant.
 
-With a store, the ``journal`` says what has changed and holds back what must not be said before that
-is kept, ``commits`` says what follows from an event, and ``restart`` fills a new broker's tables.
-``giver`` and ``taker`` bring durable sinks from one broker's store to another's, by requests that
-are ``addressed`` to a broker; the ``log_reader`` lets logs be read.
+With a store, the ``journal`` says what has changed and holds back what must not be said before,
+``commits`` says what follows from an event, ``restart`` fills a new broker's tables. ``giver`` and
+``taker`` hand durable sinks over, by ``addressed`` requests; the ``log_reader`` reads logs.
 """
