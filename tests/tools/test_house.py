@@ -78,10 +78,10 @@ def test_importers_of_a_package_are_found_in_functions_too(tmp_path: Path) -> No
 
 def test_files_that_nothing_names_are_found(tmp_path: Path) -> None:
     files = {
-        "README.md": b"See [guide](docs/guide.md) and a.png; a store has a broker.db.",
-        "docs/guide.md": b"Run tool.sh. README.md",
-        "docs/a.png": b"\x89PNG\xff",
-        "docs/lost.md": b"guide",
+        "README.md": b"See [guide](pages/guide.md) and a.png; a store has a broker.db.",
+        "pages/guide.md": b"Run tool.sh. README.md",
+        "pages/a.png": b"\x89PNG\xff",
+        "pages/lost.md": b"guide",
         "tool.sh": b"",
         "folder/broker.db": b"SQLite\xff",
         "kept/data.bin": b"\xff",
@@ -91,7 +91,7 @@ def test_files_that_nothing_names_are_found(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    assert house.unnamed(tmp_path, [*files]) == ["docs/lost.md", "folder/broker.db"]
+    assert house.unnamed(tmp_path, [*files]) == ["pages/lost.md", "folder/broker.db"]
 
 
 def test_an_import_for_annotations_alone_closes_a_circle(package: Path) -> None:
