@@ -118,9 +118,9 @@ class _Connection:
         self._client.disconnect()
         await asyncio.to_thread(self._client.loop_stop)
 
-    def _on_connect(self, _c: Any, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
+    def _on_connect(self, _c: Any, _u: Any, _f: Any, reason: Any, properties: Any) -> None:
         error = SystemLost(f"{self._settings.url}: {reason}") if reason.is_failure else None
-        self._soon(self._told, error)
+        self._soon(self._told, error, getattr(properties, "ReceiveMaximum", self._window))
         if error is None:
             self._begin()
 
@@ -132,7 +132,13 @@ class _Connection:
     def _begin(self) -> None:
         """A connection has begun, in paho's thread."""
 
-    def _told(self, error: SystemLost | None) -> None:
+    def _bound(self, receive_maximum: int) -> None:
+        """The same, in the loop's thread; a server of MQTT 5 says how much it takes at once."""
+
+    def _told(self, error: SystemLost | None, receive_maximum: int) -> None:
+        """The server has answered; so many messages it takes unconfirmed."""
+        if error is None:
+            self._bound(receive_maximum)
         if self._connected is not None and not self._connected.done():
             if error is None:
                 self._connected.set_result(None)
@@ -224,6 +230,13 @@ class Sink(_Connection):
         super().__init__(name, settings, folder, window)
         self._client.on_publish = self._on_publish
         self._unconfirmed: dict[int, asyncio.Future[Any]] = {}
+        self._receive_maximum, self._room = window, asyncio.Semaphore(window)
+
+    def _bound(self, receive_maximum: int) -> None:
+        """Send no more at once: paho would, and the server refuses the rest, or hangs up."""
+        most = min(self._window, receive_maximum)
+        if most != self._receive_maximum:
+            self._receive_maximum, self._room = most, asyncio.Semaphore(most)
 
     async def send(self, message: Outgoing) -> None:
         """Publish a message, and wait until the server has confirmed it."""
@@ -237,11 +250,12 @@ class Sink(_Connection):
             headers = {"id": message.id, **message.all_headers("")}
             properties.UserProperty = [*headers.items()]
         settings = self._settings
-        told = self._client.publish(
-            message.topic, message.body, settings.qos, settings.retain, properties
-        )
-        future = self._unconfirmed[told.mid] = asyncio.get_running_loop().create_future()
-        reason = await future
+        async with self._room:
+            told = self._client.publish(
+                message.topic, message.body, settings.qos, settings.retain, properties
+            )
+            future = self._unconfirmed[told.mid] = asyncio.get_running_loop().create_future()
+            reason = await future
         if reason.is_failure:
             raise BadEvent(f"the server refuses it: {reason}")
 
