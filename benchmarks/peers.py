@@ -594,13 +594,8 @@ def _running(name: str, *, is_synced: bool = False) -> Iterator[Place]:
                 yield Place(broker.child.pid, broker.endpoint)
             return
         if name == NATS:
-            file = folder / "nats.conf"
-            store = f'jetstream {{ store_dir: "{folder}", sync_interval: always }}\n'
-            file.write_text(store if is_synced else "")
-            port = servers.free_port()
-            server = servers.Server(
-                port, "nats-server", "-a", "127.0.0.1", "-p", str(port), "-c", file
-            )
+            store = f'jetstream {{ store_dir: "{folder}", sync_interval: always }}'
+            server = servers.nats(folder, *([store] if is_synced else []))
             scheme = "nats://"
         elif name == MOSQUITTO:
             server, scheme = servers.mosquitto(folder), ""

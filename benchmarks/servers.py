@@ -94,11 +94,12 @@ def mosquitto(folder: Path, *lines: str) -> Server:
     return Server(port, "mosquitto", "-c", file)
 
 
-def nats(folder: Path) -> Server:
-    """NATS with JetStream."""
-    port = free_port()
-    words = "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder / "nats"
-    return Server(port, "nats-server", *words)
+def nats(folder: Path, *lines: str) -> Server:
+    """NATS with JetStream; or as these lines of its file say."""
+    port, file = free_port(), folder / "nats.conf"
+    file.write_text("\n".join(lines))
+    how = ("-c", file) if lines else ("-js", "-sd", folder / "nats")
+    return Server(port, "nats-server", "-a", "127.0.0.1", "-p", str(port), *how)
 
 
 def redis(folder: Path) -> Server:

@@ -27,6 +27,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -165,8 +166,7 @@ def _docstrings(module: ast.Module) -> Iterator[tuple[int, list[str]]]:
 
 def cycles_in(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
     """Modules that import one another by whatever way, a line for each such circle."""
-    paths = [path for package in packages for path in modules_of(root / package)]
-    trees = {_name_of(path, root): ast.parse(path.read_text("utf-8")) for path in paths}
+    trees = _trees(root, packages)
     graph = networkx.DiGraph()
     for name, tree in trees.items():
         graph.add_edges_from((name, other) for other in _imported(tree, trees) if other != name)
@@ -176,9 +176,8 @@ def cycles_in(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
 
 def mutual_folders(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
     """Pairs of folders that stand in one folder and import each other, a line each."""
-    paths = [path for package in packages for path in modules_of(root / package)]
-    trees = {_name_of(path, root): ast.parse(path.read_text("utf-8")) for path in paths}
-    folders = {_name_of(path, root): path.relative_to(root).parent.parts for path in paths}
+    trees = _trees(root, packages)
+    folders = {name: _folder_of(name, root) for name in trees}
     ways = {
         _parted(folders[name], folders[other])
         for name, tree in trees.items()
@@ -217,6 +216,18 @@ def _modules_in(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
+
+
+@cache
+def _trees(root: Path, packages: Sequence[str]) -> Mapping[str, ast.Module]:
+    """The modules of packages by their names, read once."""
+    paths = (path for package in packages for path in modules_of(root / package))
+    return {_name_of(path, root): ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+def _folder_of(name: str, root: Path) -> Names:
+    parts = tuple(name.split("."))
+    return parts if root.joinpath(*parts).is_dir() else parts[:-1]
 
 
 def _imported(tree: ast.Module, known: Mapping[str, ast.Module]) -> Iterator[str]:

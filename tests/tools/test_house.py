@@ -66,7 +66,7 @@ def test_folders_that_import_each_other_are_found_but_not_a_folder_and_one_withi
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert house.mutual_folders(tmp_path, ["all"]) == ["all/a and all/b"]
+    assert house.mutual_folders(tmp_path, ("all",)) == ["all/a and all/b"]
 
 
 def test_importers_of_a_package_are_found_in_functions_too(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_files_that_nothing_names_are_found(tmp_path: Path) -> None:
 
 
 def test_an_import_for_annotations_alone_closes_a_circle(package: Path) -> None:
-    assert house.cycles_in(package.parent, ["inner"]) == ["inner.one, inner.two"]
+    assert house.cycles_in(package.parent, ("inner",)) == ["inner.one, inner.two"]
 
 
 def test_what_passes_its_bound_is_told_with_places(monkeypatch, capsys) -> None:
