@@ -2,7 +2,8 @@
 
 Figures are events a second of the wall clock, from the first event to the last result, each the
 best of some runs in turn; the machine has to be quiet, and ``threads`` of it free. The baseline is
-the sequential engine, AIP as published, in the same run. Beside it:
+a sequential engine in the same run: AIP as published, or ``cdp`` for a rule with runs of events,
+which AIP as published refuses. Beside it:
 
 - ``hybrid``: on one thread and on more, by roles;
 - ``runs`` (RIP): the stream is cut into runs, each with what comes before it within the window, and
@@ -39,11 +40,12 @@ from rules.engine.chains.hybrid.compiled import kernel
 from rules.engine.chains.hybrid.engine import HybridEngine
 from rules.engine.chains.hybrid.pipeline import Crew
 from rules.engine.threads.part import types_of
+from rules.errors import RuleErrors
 from rules.pattern import RuleSet
 
 THREADS, REPEATS, RUNS_PER_THREAD = 2, 3, 8
 LOCKS = 1_000_000
-SEQUENTIAL = "aip-published"
+SEQUENTIAL, SEQUENTIAL_OF_RUNS = "aip-published", "cdp"
 
 Way = Callable[[Stream, RuleSet], int]
 """A way to detect what a stream's rule finds: how many composite events."""
@@ -60,27 +62,37 @@ def run(quick: bool, threads: int = THREADS, only: str = "") -> Iterator[Row]:
 def measure(stream: Stream, quick: bool, threads: int) -> Iterator[Row]:
     """Events a second in every way, beside the sequential one."""
     rules = load(stream.rule)
-    ways = dict(ways_of(stream, threads))
+    sequential = sequential_of(rules)
+    ways = dict(ways_of(stream, threads, sequential))
     best = dict.fromkeys(ways, float("inf"))
-    found = {name: way(stream, rules) for name, way in ways.items()}  # and what is compiled, is
+    counts = {name: way(stream, rules) for name, way in ways.items()}  # this compiles, too
     for _ in range(1 if quick else REPEATS):
         for name, way in ways.items():
             begun = time.perf_counter()
             way(stream, rules)
             best[name] = min(best[name], time.perf_counter() - begun)
     for name, seconds in best.items():
-        note = f"{found[name]:,} composite events, {seconds:.2f} s"
-        if found[name] != found[SEQUENTIAL]:
+        note = f"{counts[name]:,} composite events, {seconds:.2f} s"
+        if counts[name] != counts[sequential]:
             note = f"WRONG: {note}"
-        rate, other = stream.events / seconds, stream.events / best[SEQUENTIAL]
-        baseline = ("", None) if name == SEQUENTIAL else ("sequential", other)
+        rate, other = stream.events / seconds, stream.events / best[sequential]
+        baseline = ("", None) if name == sequential else ("sequential", other)
         yield Row(f"hybrid/{stream.name}, {name}", rate, "events/s", *baseline, note)
 
 
-def ways_of(stream: Stream, threads: int) -> Iterator[tuple[str, Way]]:
+def sequential_of(rules: RuleSet) -> str:
+    """The sequential engine that these rules are compared with."""
+    try:
+        engine_of(SEQUENTIAL, 1).deploy(rules)
+    except RuleErrors:
+        return SEQUENTIAL_OF_RUNS
+    return SEQUENTIAL
+
+
+def ways_of(stream: Stream, threads: int, sequential: str) -> Iterator[tuple[str, Way]]:
     """The ways that are compared, the sequential one first."""
     at_once = workers(threads)
-    yield SEQUENTIAL, by_engine(lambda: engine_of(SEQUENTIAL, 1))
+    yield sequential, by_engine(lambda: engine_of(sequential, 1))
     yield "hybrid, 1 thread", by_engine(lambda: engine_of("hybrid", 1))
     for roles in ("full", "state", "static"):
         crew = Crew(threads, roles, at_once)
@@ -88,12 +100,12 @@ def ways_of(stream: Stream, threads: int) -> Iterator[tuple[str, Way]]:
     crew = Crew(threads, at_once=at_once, tickets=False)
     name = f"hybrid without tickets, {threads} threads"
     yield name, by_engine(lambda crew=crew: HybridEngine(crew))
-    yield f"runs, {threads} threads", lambda one, rules: by_runs(one, rules, at_once, threads)
-    parted = by_engine(lambda: engine_of(SEQUENTIAL, threads))
+    yield f"runs, {threads} threads", by_runs(sequential, at_once, threads)
+    parted = by_engine(lambda: engine_of(sequential, threads))
     yield f"rules in parallel, {threads} threads", parted
     if stream.key:
-        yield f"by key, {threads} threads", lambda one, rules: by_key(one, rules, at_once, threads)
-    for name in ("cdp", "aip"):
+        yield f"by key, {threads} threads", by_key(sequential, at_once, threads)
+    for name in sorted({"cdp", "aip"} - {sequential}):
         yield name, by_engine(lambda name=name: engine_of(name, 1))
 
 
@@ -123,25 +135,29 @@ def fed(engine: Detector, chunks: Sequence[Sequence[EventBatch]]) -> int:
     return count + len(engine.advance(TIME_MAX))
 
 
-def by_runs(stream: Stream, rules: RuleSet, at_once: AtOnce, threads: int) -> int:
+def by_runs(name: str, at_once: AtOnce, threads: int) -> Way:
     """Run-based parallelism: a run's engine has the run's terminators, and all that is in reach."""
-    used = types_of(rules.rules)  # a run has no use for other events, and does not cut them out
-    batches = [batch for batch in chain(*stream.chunks) if batch.type.name in used]
-    first = min(int(batch.time[0]) for batch in batches)
-    last = max(int(batch.time[-1]) for batch in batches)
-    edges = np.linspace(first, last + 1, threads * RUNS_PER_THREAD + 1).astype(np.int64).tolist()
-    runs = iter(list(pairwise(edges)))
 
-    def work(_: int) -> int:
-        return sum(_of_run(stream, rules, batches, begin, end) for begin, end in runs)
+    def detect(stream: Stream, rules: RuleSet) -> int:
+        used = types_of(rules.rules)  # a run has no use for other events, and does not cut them out
+        batches = [batch for batch in chain(*stream.chunks) if batch.type.name in used]
+        first = min(int(batch.time[0]) for batch in batches)
+        last = max(int(batch.time[-1]) for batch in batches)
+        edges = np.linspace(first, last + 1, threads * RUNS_PER_THREAD + 1).astype(np.int64)
+        runs = iter(list(pairwise(edges.tolist())))
 
-    return sum(at_once(work, range(threads)))
+        def work(_: int) -> int:
+            return sum(_of_run(name, stream, rules, batches, begin, end) for begin, end in runs)
+
+        return sum(at_once(work, range(threads)))
+
+    return detect
 
 
 def _of_run(
-    stream: Stream, rules: RuleSet, batches: Sequence[EventBatch], begin: int, end: int
+    name: str, stream: Stream, rules: RuleSet, batches: Sequence[EventBatch], begin: int, end: int
 ) -> int:
-    engine = engine_of(SEQUENTIAL, 1)
+    engine = engine_of(name, 1)
     engine.deploy(rules)
     engine.advance(begin)  # what is earlier is no terminator
     for batch in batches:
@@ -151,18 +167,21 @@ def _of_run(
     return len(engine.advance(end))
 
 
-def by_key(stream: Stream, rules: RuleSet, at_once: AtOnce, threads: int) -> int:
+def by_key(name: str, at_once: AtOnce, threads: int) -> Way:
     """Every thread has an engine of its own, and the events of its keys."""
 
-    def work(number: int) -> int:
-        chunks = [
-            [batch.take(batch.columns[0] % threads == number) for batch in chunk]
-            for chunk in stream.chunks
-        ]
-        chunks = [[batch for batch in chunk if len(batch)] for chunk in chunks]
-        return detected(engine_of(SEQUENTIAL, 1), rules, chunks)
+    def detect(stream: Stream, rules: RuleSet) -> int:
+        def work(number: int) -> int:
+            chunks = [
+                [batch.take(batch.columns[0] % threads == number) for batch in chunk]
+                for chunk in stream.chunks
+            ]
+            chunks = [[batch for batch in chunk if len(batch)] for chunk in chunks]
+            return detected(engine_of(name, 1), rules, chunks)
 
-    return sum(at_once(work, range(threads)))
+        return sum(at_once(work, range(threads)))
+
+    return detect
 
 
 # --- locks ---------------------------------------------------------------------------------------
