@@ -45,6 +45,7 @@ from threading import Thread
 from typing import IO
 
 from benchmarks.report import Row, figure, table
+from studies.rows import add, text_of
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, LOG, PAGE = "gpu.jsonl", "gpu.log", "gpu.md"
@@ -114,8 +115,7 @@ class Run:
 def keep(file: Path, part: str, device: str, row: Row, *, quick: bool) -> None:
     """Add a row of a part to a file of rows."""
     whose = {"part": part, "device": device, "cores": os.cpu_count(), "quick": quick}
-    with file.open("a", encoding="utf-8") as output:
-        output.write(json.dumps({**whose, **asdict(row)}) + "\n")
+    add(file, {**whose, **asdict(row)})
 
 
 def kept(file: Path) -> list[tuple[str, Row]]:
@@ -123,7 +123,7 @@ def kept(file: Path) -> list[tuple[str, Row]]:
     nothing.
     """
     found = []
-    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+    for line in text_of(file).splitlines() if file.is_file() else ():
         try:
             told = json.loads(line)
         except ValueError:

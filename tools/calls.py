@@ -92,7 +92,7 @@ def _frames(effects: Sequence[Effect]) -> list[Sequence[bytes]]:
 
 
 def calls_of_an_event(packages: Sequence[str]) -> list[str]:
-    """The functions of these packages that a primitive event calls, in order, with their modules."""
+    """The functions of these packages that a primitive event calls, in order."""
     exchange, counter = Exchange(), Counter(packages)
     frames = _steady(exchange)
 

@@ -30,6 +30,7 @@ from routing.network.strategy import chosen_by, make
 from simulator import scenario, sweep
 from simulator.experiment import Experiment
 from simulator.processes import Processes
+from studies.rows import add, text_of
 
 Row = Mapping[str, Any]
 SMALL: Mapping[str, Any] = {
@@ -133,8 +134,7 @@ class Rows:
         self._found[self._key(run)] = told
         if self.file is not None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with self.file.open("a", encoding="utf-8") as output:
-                output.write(json.dumps(told) + "\n")
+            add(self.file, told)
         return told
 
     def __iter__(self) -> Iterator[Row]:
@@ -150,7 +150,7 @@ class Rows:
 
 def _read(file: Path) -> Iterator[Row]:
     """The rows of a file; a last line that was being written when all ended is taken away."""
-    text = file.read_text(encoding="utf-8")
+    text = text_of(file)
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
         file.write_text(whole, encoding="utf-8")

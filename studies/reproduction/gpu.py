@@ -3,7 +3,7 @@
     python -m studies.reproduction.gpu [ROWS]
 
 writes the page, its tables and its pictures from the rows that ``studies.bench_gpu`` kept, by
-default in ``benchmarks/results/gpu.jsonl``. Where there are none, the page says that nothing has
+default in ``studies/results/gpu.jsonl.xz``. Where there are none, the page says that nothing has
 been measured yet, and has all sentences nevertheless.
 """
 
@@ -23,11 +23,12 @@ from studies.reproduction.experiment import Experiment, Outcome, Table
 from studies.reproduction.gpu_chapter4 import CHAPTER_4, SYSTEM
 from studies.reproduction.gpu_tables import NOTHING, Kept, Sentence, outcome
 from studies.reproduction.verdicts import RULE
+from studies.rows import RESULTS
 
 PAGE = "gpu"
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reproduction"
-ROWS = ROOT / "benchmarks" / "results" / "gpu.jsonl"
+ROWS = RESULTS / "gpu.jsonl.xz"
 INTRODUCTION = (
     "# On a GPU, beside three papers\n\n"
     "Sentences of the thesis's chapter 6 and of its journal version (*Low latency complex event "

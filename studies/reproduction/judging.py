@@ -2,7 +2,7 @@
 
     python -m studies.reproduction.judging [NAME...]
 
-reads the tables of ``docs/reproduction`` and the rows of ``benchmarks/results/study.jsonl``, and
+reads the tables of ``docs/reproduction`` and the rows of ``studies/results/study.jsonl.xz``, and
 writes their sections and pictures anew. Nothing is measured; a section keeps what it says of the
 machine.
 """
@@ -20,10 +20,11 @@ from studies.reproduction.distribution_runs import Study
 from studies.reproduction.experiment import Experiment, Figure, Outcome, Table
 from studies.reproduction.gathering import Rows
 from studies.reproduction.registry import EXPERIMENTS
+from studies.rows import RESULTS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reproduction"
-ROWS = ROOT / "benchmarks" / "results" / "study.jsonl"
+ROWS = RESULTS / "study.jsonl.xz"
 SIZES = ("whole", "full")
 """Sizes of the study that have pages."""
 

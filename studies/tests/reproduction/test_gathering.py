@@ -25,6 +25,7 @@ from studies.reproduction.distribution_runs import QUICK, THESIS, WHOLE, Study
 from studies.reproduction.experiment import Claim, Outcome
 from studies.reproduction.gathering import Rows, estimate_s, gather, missing
 from studies.reproduction.verdicts import Verdict
+from studies.rows import add, text_of
 
 FIGURES = {
     "published": 200,
@@ -65,6 +66,13 @@ def test_what_was_run_is_not_run_again(tmp_path: Path, code: dict[str, str]) -> 
     left = missing(todo, other.rows)
     assert len(left) == len(todo) - 8
     assert {run.hash for run in left}.isdisjoint(row["scenario"] for row in other.rows)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.xz"])
+def test_a_file_of_rows_may_be_compressed(tmp_path: Path, name: str) -> None:
+    for number in (1, 2):
+        add(tmp_path / name, {"number": number})
+    assert text_of(tmp_path / name) == '{"number": 1}\n{"number": 2}\n'
 
 
 def test_a_row_that_was_being_written_is_none(tmp_path: Path, code: dict[str, str]) -> None:
