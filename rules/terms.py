@@ -197,12 +197,14 @@ class Called:
 @dataclass(frozen=True, slots=True)
 class TextFunction:
     """A function of one text: whether ``pattern`` is found in it; without a pattern, what ``name``
-    says: the text in lower case, its length in characters, or the number that it is.
+    says: the text in small letters or in capitals, its length in characters, the number that it is,
+    or whether it is an address of ``network``.
     :mod:`rules.texts` works it out, once for each distinct text.
     """
 
     pattern: str | None = None
     name: str = "lower"
+    network: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -212,8 +214,10 @@ class TextFunction:
 
 TEXT_FUNCTIONS: Mapping[str, Kind] = {
     "lower": Kind.STRING,
+    "upper": Kind.STRING,
     "length": Kind.INT,
     "number": Kind.FLOAT,
+    "cidr": Kind.BOOL,
 }
 """The kinds of what functions of texts give, by the names of these."""
 

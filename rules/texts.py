@@ -8,6 +8,7 @@ beyond the bound is undefined (S9).
 from __future__ import annotations
 
 import functools
+import ipaddress
 import itertools
 import math
 import re
@@ -90,8 +91,31 @@ def _number_of(text: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def is_network(text: str) -> bool:
+    """Whether a text is a network of IPv4 or IPv6, ``10.0.0.0/8``, or one address."""
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_in(network: str) -> Callable[[str], bool | None]:
+    """Whether a text is an address of a network; None where it is no address."""
+    known = ipaddress.ip_network(network)
+
+    def is_in(text: str) -> bool | None:
+        try:
+            return ipaddress.ip_address(text) in known
+        except ValueError:
+            return None
+
+    return is_in
+
+
 _BY_NAME: Mapping[str, Callable[[str], Value | None]] = {
     "lower": str.lower,
+    "upper": str.upper,
     "length": len,
     "number": _number_of,
 }
@@ -99,6 +123,8 @@ _BY_NAME: Mapping[str, Callable[[str], Value | None]] = {
 
 def results_of(function: TextFunction, texts: Sequence[str]) -> list[Value | None]:
     """The results of a function over texts; None where that is undefined."""
+    if function.network:
+        return list(map(_is_in(function.network), texts))
     if function.pattern is None:
         return list(map(_BY_NAME[function.name], texts))
     looked = ["" if len(text) > TEXT_MAX else text for text in texts]

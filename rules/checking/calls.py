@@ -18,6 +18,7 @@ from rules.terms import (
     OfText,
     TextFunction,
 )
+from rules.texts import is_network
 from rules.zones import is_zone
 
 _FLOATS = (NumberFunction.SQRT,)
@@ -65,12 +66,24 @@ def called(
 def _of_text(
     node: ast.Called, operands: Sequence[Expression | None], report: Report
 ) -> Expression | None:
-    if not _has(node, 1, 1, report):
+    count = 2 if node.function == "cidr" else 1
+    if not _has(node, count, count, report):
         return None
-    (text,) = operands
+    text, *networks = operands
+    network = ""
+    if networks:
+        said = networks[0]
+        network = str(said.value) if isinstance(said, Literal) else ""
+        if not is_network(network):
+            report(
+                "cidr asks for a network",
+                node.operands[1].span,
+                'write cidr(ip, "10.0.0.0/8") or cidr(ip, "2001:db8::/32"), host bits being 0',
+            )
+            return None
     if not _is_of(text, (Kind.STRING,), node.operands[0], node, report) or text is None:
         return None
-    return OfText(TextFunction(name=node.function), text)
+    return OfText(TextFunction(name=node.function, network=network), text)
 
 
 def _of_time(

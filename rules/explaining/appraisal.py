@@ -94,6 +94,8 @@ class Appraisal:
         match expression:
             case AttributeOf():
                 return f"{text} is null"
+            case OfText(TextFunction(None, "cidr")):
+                return f"{text} is of no address"
             case OfText(TextFunction(None)):
                 return f"{text} is no number"
             case OfText():

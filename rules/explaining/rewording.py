@@ -202,8 +202,9 @@ class Rewording:
                 return ast.Not(again(operand))
             case Choice(_, value):
                 return again(value)
-            case OfText(TextFunction(None, name), operand):
-                return ast.Called(name, (again(operand),))
+            case OfText(TextFunction(None, name, network), operand):
+                named = (ast.Literal(network, Kind.STRING),) if network else ()
+                return ast.Called(name, (again(operand), *named))
             case Called(function, operands, _, zone):
                 said = () if zone in ("", UTC) else (ast.Literal(zone, Kind.STRING),)
                 return ast.Called(function.value, (*map(again, operands), *said))

@@ -46,6 +46,8 @@ MEANINGS: Mapping[str, str] = {
     "least": "least(a, b, ...): the least of some numbers",
     "greatest": "greatest(a, b, ...): the greatest of some numbers",
     "lower": "lower(text): a text in small letters",
+    "upper": "upper(text): a text in capitals",
+    "cidr": 'cidr(text, "10.0.0.0/8"): whether an IP address is of a network',
     "length": "length(text): how many characters a text has",
     "number": "number(text): the float that a text shows, undefined if it shows none",
     "hour": 'hour(time, "Europe/Rome"): the hour of the day in a zone',

@@ -52,6 +52,7 @@ def value(engine: str, expression: str, event: str = '1, 7, -2.5, "Ab"') -> str:
         ("length(a.s)", "2"),
         ("number(a.s)", "nothing"),
         ("lower(a.s)", '"ab"'),
+        ("upper(a.s)", '"AB"'),
     ],
 )
 def test_functions_have_these_values(engine: str, expression: str, shown: str):
@@ -82,6 +83,44 @@ def test_times_are_told_in_zones_and_compared_with_instants(
     text = f"{TYPES} define Out(n) from A() as a where n = {expression}"
     found = detect(engine, text, 'A=A@1729992600(1, 7, 0, "")')
     assert (found[0].split("(", 1)[1].split(") <-")[0] if found else "nothing") == shown
+
+
+@each_engine
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("10.9.0.255", "true, false"),
+        ("11.0.0.1", "false, false"),
+        ("2001:db8::7", "false, true"),
+        ("::ffff:10.0.0.1", "false, false"),
+        ("10.0.0.01", "nothing"),
+        ("10.0.0.0/8", "nothing"),
+        ("", "nothing"),
+    ],
+)
+def test_addresses_are_of_networks_or_undefined(engine: str, address: str, shown: str):
+    text = f"""{TYPES} define Out(four, six) from A() as a
+        where four = cidr(a.s, "10.0.0.0/8"), six = cidr(a.s, "2001:db8::/32")"""
+    found = detect(engine, text, f'A=A@100(1, 7, 0, "{address}")')
+    assert (found[0].split("(", 1)[1].split(") <-")[0] if found else "nothing") == shown
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_engines_agree_on_networks_of_addresses(name: str):
+    """Random addresses, some of which are none, as conditions, between events and in aggregates."""
+    for seed in range(8):
+        random = Random(seed)
+        nets = [f"10.{random.randrange(3) * 64}.0.0/{random.choice((10, 16))}" for _ in range(3)]
+        text = f"""{TYPES} define Out(n: int, s: string)
+            from A(cidr(s, "{nets[0]}")) as a and each B(not cidr(s, "{nets[1]}")) as b within 9 s
+            from a and (cidr(b.s, "10.0.0.0/8") or a.x = b.x)
+            where n = Count(B(cidr(s, "{nets[2]}")) within 9 s from a), s = upper(b.s)"""
+        events = " ".join(
+            f"{random.choice('AB')}@{place}"
+            f'({random.randrange(3)}, 1, 0, "10.{random.choice((0, 1, 64, 129, 300))}.0.1")'
+            for place in range(20)
+        )
+        assert detect(name, text, events) == detect("naive", text, events), text
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -171,6 +210,9 @@ def test_a_device_leaves_rules_with_functions_to_the_processor():
         ("sqrt(x, 2) > 1", "sqrt takes 1 operands, not 2"),
         ("least(x) > 1", "least takes 2 to 16 operands, not 1"),
         ('hour(time, "Europe/Rom") > 1', "hour is told in a time zone"),
+        ('cidr(s, "10.0.0.1/8")', "cidr asks for a network"),
+        ('cidr(x, "10.0.0.0/8")', "the operand of cidr must be a string, not an int"),
+        ("cidr(s)", "cidr takes 2 operands, not 1"),
         ("x > 06", "a number with a leading zero"),
         ("time > 2024-13-01", "no instant: month must be in 1..12"),
         (
