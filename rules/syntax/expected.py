@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 from rules.errors import did_you_mean
 from rules.syntax.words import RESERVED, Token
-from rules.terms import Function
+from rules.terms import TEXT_FUNCTIONS, Function, NumberFunction
 
 _AN_EVENT = "an event, like Temp(value > 45)"
 _A_KIND = "a type: int, float, bool or string"
@@ -51,7 +51,11 @@ _LITERALLY: Mapping[str, str] = {
     "EVENT": "event",
     "RULE": "rule",
 }
-FUNCTION_NAMES = tuple(function.value for function in Function)
+FUNCTION_NAMES = (
+    *(function.value for function in Function),
+    *(function.value for function in NumberFunction),
+    *TEXT_FUNCTIONS,
+)
 _END = "the end of the statement"
 _ENDS = frozenset({"$END", "_SEMICOLON"})
 _STARTS = ("EVENT", "RULE", "DEFINE")
@@ -90,7 +94,8 @@ def hint(found: Token, before: Sequence[Token], expected: Set[str], start: str) 
     if found.type == "_LPAR" and before and before[-1].type == "NAME":
         if len(before) > 1 and before[-2].type == "_DOT":
             return "the type of an event is one name, without dots"
-        near = did_you_mean(before[-1].text, FUNCTION_NAMES)
+        habit = _FUNCTIONS_ELSEWHERE.get(before[-1].text.lower())
+        near = habit or did_you_mean(before[-1].text, FUNCTION_NAMES)
         if near is None and "WITHIN" in expected:
             return "an event behind the first is selected: each, first or last stands before it"
         return near or f"functions are {', '.join(FUNCTION_NAMES)}"
@@ -132,6 +137,27 @@ _HABITS: Mapping[str, str] = {
     "join": "events are joined by clauses: and each B(key = $k) within 5 min from a",
 }
 """Words of SQL, and what stands for them here."""
+
+
+_NO_TEXTS = "no function makes new texts (S10): define an attribute for each part"
+_NO_WAVES = "machines round it otherwise (S10): let the source give the value, or x and y in metres"
+_NO_RANKS = "the page on coming from other languages has medians and percentiles as patterns"
+_FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("concat", "format", "substring", "substr", "replace", "text", "str"), _NO_TEXTS
+    ),
+    **dict.fromkeys(("sin", "cos", "tan", "atan2", "exp", "log", "ln", "distance"), _NO_WAVES),
+    **dict.fromkeys(("median", "percentile", "quantile", "percentile_cont"), _NO_RANKS),
+    **dict.fromkeys(("pow", "power"), "multiply: x * x; or write sqrt(x)"),
+    **dict.fromkeys(("mean", "average"), "write Avg(T().value within 5 min from a)"),
+    **dict.fromkeys(("now", "current_timestamp"), "NAME.time is when an event occurred"),
+    **dict.fromkeys(("lag", "prev"), "write previous.value in an iteration: last 2.. T() as run"),
+    **dict.fromkeys(("coalesce", "ifnull"), "write a rule for each case: value is null"),
+    **dict.fromkeys(
+        ("countdistinct", "count_distinct"), "a rule for first uses, and Count of these"
+    ),
+}
+"""Functions of other languages, and what stands for them here."""
 
 
 def _words(expected: Collection[str]) -> list[str]:

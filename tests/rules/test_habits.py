@@ -34,3 +34,21 @@ def test_a_query_is_told_what_a_rule_is():
     assert error.value.problems[0].hint == (
         "a rule is: define TYPE(name) from EVENT(conditions) where name = value"
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ('concat(T.s, "a")', "no function makes new texts"),
+        ("sin(T.v)", "machines round it otherwise"),
+        ("Median(T().v within 1 h from T)", "the page on coming from other languages"),
+        ("pow(T.v, 2)", "multiply: x * x"),
+        ("lag(T.v)", "write previous.value"),
+        ("lenght(T.s)", "did you mean length?"),
+        ("frobnicate(T.v)", "functions are Avg, Sum, Count, Min, Max, StdDev, First, abs, sqrt,"),
+    ],
+)
+def test_functions_of_other_languages_get_a_hint(call: str, hint: str):
+    with pytest.raises(RuleErrors) as error:
+        rules.load(f"event T(v: int, s: string) define X(v) from T() where v = {call}")
+    assert str(error.value.problems[0].hint).startswith(hint)
