@@ -106,6 +106,8 @@ def time_of(value: object, unit: str = "s") -> int:
             return _of_float(value, unit)
         case Decimal():
             return _of_number(value, value, unit)
+        case np.datetime64():
+            raise BadEvent(f"time {value} lacks its offset from UTC")
         case datetime():
             if value.tzinfo is None:
                 raise BadEvent(f"time {value.isoformat()} lacks its offset from UTC")

@@ -240,7 +240,7 @@ class Engine:
             refuse_taken(event_type, values, {one: one for one, given, no in words if given != no})
             refuse_surplus(event_type, values)
             raise
-        if len(values) != len(event_type.declared):
+        if event_type.has_optional or len(values) != len(event_type.declared):
             refuse_surplus(event_type, values)
         at = time_of(time, self._time_unit)
         if at < self._time:

@@ -235,6 +235,8 @@ def test_numbers_of_numpy_are_times_and_nanoseconds_of_its_kind_are_refused() ->
     assert times_of([1_001, 2_600.0], "ns") is None
     with pytest.raises(BadEvent, match="finer"):
         time_of(np.int64(1_001), "ns")
+    with pytest.raises(BadEvent, match="time 2024-05-01T10:00:00 lacks its offset from UTC"):
+        time_of(np.datetime64("2024-05-01T10:00:00"))
 
 
 class Stamp(datetime):

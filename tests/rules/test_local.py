@@ -37,6 +37,13 @@ def test_an_instant_waits_for_a_later_event(engine):
     assert local.finish() == []
 
 
+def test_an_attribute_that_a_type_lacks_is_refused_beside_one_that_may_be_left_out():
+    local = Engine("event A(x: int?) define P(x: int?) from A() where x = A.x")
+    with pytest.raises(BadEvent, match="event type A has no attribute xx; it has: x"):
+        local.publish("A", time=1, xx=2)
+    assert local.publish("A", time=1) == local.finish()[:0]
+
+
 def test_rows_and_advance():
     local = Engine(RULES)
     local.push([{"time": 1, "x": 1}, {"time": 2, "x": 2}], type="B")
