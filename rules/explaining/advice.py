@@ -12,10 +12,21 @@ import numpy as np
 
 from rules.engine.order import timers
 from rules.explaining.rewording import Rewording, asks_previous
-from rules.pattern import Negated, Policy, Rule, RuleSet, Selected, uses_of
+from rules.pattern import Constraint, Negated, Policy, Rule, RuleSet, Selected, uses_of
 from rules.planning.columnar import satisfied
 from rules.syntax.printer import print_duration
-from rules.terms import TERMINATOR, TIME, Aggregate, AttributeOf, Expression, Within, nodes_of
+from rules.terms import (
+    TERMINATOR,
+    TIME,
+    Aggregate,
+    AttributeOf,
+    Compare,
+    Comparison,
+    Expression,
+    Within,
+    nodes_of,
+    operands_of,
+)
 from rules.zones import is_zone_field
 
 _DAYS = range(2 * 86_400_000_000)
@@ -26,7 +37,7 @@ def advice(rules: RuleSet) -> Iterator[str]:
     """Say for each rule where it may mean something else than it seems to."""
     for rule in rules.rules:
         for way in rule.alternatives[:1] or (rule,):
-            for found in (*_single_events(way), *_double_counts(way)):
+            for found in (*_single_events(way), *_own_terminators(way), *_double_counts(way)):
                 yield f"rule {rule.name}: {found}"
 
 
@@ -46,6 +57,54 @@ def _single_events(rule: Rule) -> Iterator[str]:
                     f"a run of one event is never asked {text}, since that stands with previous; "
                     f"write while {text} in {name}"
                 )
+
+
+def _own_terminators(rule: Rule) -> Iterator[str]:
+    """Last runs that always have the terminator, in rules that ask how long before it they end."""
+    for clause in rule.selected:
+        if not _ends_at_terminator(clause, rule):
+            continue
+        times = {(TERMINATOR, TIME), (clause.event, TIME)}
+        for other in rule.clauses:
+            if isinstance(other, Constraint) and times <= set(_attributes(other.condition)):
+                name, last = rule.event_names[TERMINATOR], rule.event_names[clause.event]
+                yield (
+                    f"{last} has {name}, too, so {last}.time is {name}.time; "
+                    f"write time < {name}.time in {last} to leave it out"
+                )
+                break
+
+
+def _ends_at_terminator(clause: Selected, rule: Rule) -> bool:
+    """Whether a clause selects a run of which the terminator is always the last event."""
+    if clause.iteration is None or clause.type != rule.terminator:
+        return False
+    least, count = clause.iteration
+    is_last = clause.policy is Policy.LAST and clause.rank == 1 and clause.window.anchor == 0
+    assert count.run is not None
+    own = clause.conditions[:-1]
+    return is_last and least == 1 and not count.run.kept and all(map(_is_of_one_key, own))
+
+
+def _is_of_one_key(condition: Expression) -> bool:
+    """Whether a condition compares an attribute with that of the terminator: it is its own."""
+    match condition:
+        case Compare(Comparison.EQUAL, AttributeOf() as left, AttributeOf() as right):
+            return left.attribute == right.attribute and TERMINATOR in (left.event, right.event)
+        case _:
+            return False
+
+
+def _attributes(condition: Expression) -> Iterator[tuple[int, int]]:
+    """The event and the attribute of each value in a condition, those of aggregates left out."""
+    match condition:
+        case Aggregate():
+            return
+        case AttributeOf():
+            yield condition.event, condition.attribute
+        case _:
+            for operand in operands_of(condition):
+                yield from _attributes(operand)
 
 
 def _double_counts(rule: Rule) -> Iterator[str]:

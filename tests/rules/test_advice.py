@@ -18,6 +18,14 @@ TWICE = (
 )
 
 
+NEXT = """define Out(n) from T(v = $v) as next and {} T({}) as run within 1 h from next
+    and {} where n = Count(run)"""
+REACHED = (
+    "rule Out: run has next, too, so run.time is next.time; "
+    "write time < next.time in run to leave it out"
+)
+
+
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
@@ -29,6 +37,13 @@ TWICE = (
         (SUM.format("M % 5 = 0", "", "5 min"), [TWICE]),
         (SUM.format("M % 5 = 0", "time > t.time - 5 min", "5 min"), []),
         (SUM.format("M % 5 = 0", "", "15 min"), []),
+        (NEXT.format("last 1..", "v = $v", "next.time - run.time > 30 min"), [REACHED]),
+        (NEXT.format("last 1..3", "time - previous.time < 1 s", "run.time < next.time"), [REACHED]),
+        (NEXT.format("last 1..", "v = $v, time < next.time", "run.time < next.time"), []),
+        (NEXT.format("last 1..", "while v > 5", "run.time < next.time"), []),
+        (NEXT.format("last 2..", "v = $v", "run.time < next.time"), []),
+        (NEXT.format("each 1..", "v = $v", "run.time < next.time"), []),
+        (NEXT.format("last 1..", "v = $v", "next.time - First(run.time) > 30 min"), []),
         (SUM.format('M = 0, zone = "Europe/Rome"', "", "10 min"), []),
     ],
 )
