@@ -375,9 +375,8 @@ def _printed(ticks: Int64s, unit: str) -> list[str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    # pa.array() of an array would import pandas.
+    # pa.array() of an array would import pandas, and so would a text among the arguments of a call.
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ticks))]
     column = pa.Array.from_buffers(pa.timestamp(unit), len(ticks), buffers).cast(pa.string())
     column = pc.replace_substring(column, " ", "T", max_replacements=1)
-    texts: list[str] = pc.binary_join_element_wise(column, "Z", "").to_pylist()
-    return texts
+    return [f"{text}Z" for text in column.to_pylist()]

@@ -1,6 +1,8 @@
 """tesla.md E2: RFC 3339 or seconds, to the microsecond; of floats the nearest one."""
 
 import random
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -248,3 +250,14 @@ class Stamp(datetime):
 def test_a_datetime_that_is_finer_is_refused() -> None:
     with pytest.raises(BadEvent, match="finer than a microsecond"):
         time_of(Stamp(2024, 5, 1, 10, tzinfo=UTC))
+
+
+def test_printing_times_imports_no_pandas():
+    script = (
+        "import sys, numpy as np; from matcher.times import rfc3339; "
+        "print(*rfc3339(np.arange(2)), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000001Z", "False"]
