@@ -35,8 +35,8 @@ class Reference(AipPublished):
     def refuse(self, rules: RuleSet) -> None:
         try:
             super().refuse(rules)
-        except RuleErrors as error:
-            pytest.skip(str(error))
+        except RuleErrors:
+            pytest.skip("AIP as published refuses these rules")
 
 
 def _unexpected(what: str, why: str) -> None:
