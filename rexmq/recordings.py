@@ -24,6 +24,7 @@ from matcher.formats.tables import Table
 from matcher.model import EventBatch
 from rexmq.bars import bar
 from rexmq.found import Counts, Found
+from rules.explaining.moments import instants_of
 from rules.explaining.recording import Recording
 from rules.language import declared_in
 from rules.pattern import RuleSet
@@ -74,9 +75,9 @@ def detect(
     with bar(sum(recorded.rows_by_file), progress) as tell:
         sink = EventSink(TablesOutput(kept))
         run(detector, recorded, kept.keys(), sink, perf_counter, tell)
-    intake = recorded.intake
+    intake, instants = recorded.intake, instants_of(checked)
     return Found(
-        [Table(types[name], kept[name].batches) for name in types],
+        [Table(types[name], kept[name].batches, instants[name]) for name in types],
         Counts(intake.events, dict(intake.bad), detector.duplicates - detector.conflicts),
         lambda: _recording(recorded, checked),
     )

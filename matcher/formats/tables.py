@@ -6,7 +6,7 @@ The columns are those of a file of events (:mod:`matcher.formats.tabular`): ``ty
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,18 @@ ROWS_SHOWN = 10
 
 
 class Table:
-    """Composite events of one type, in order of time."""
+    """Composite events of one type, in order of time.
 
-    def __init__(self, event_type: EventType, batches: Iterable[EventBatch]) -> None:
-        self.type = event_type
+    ``instants`` names attributes that are known to be instants: people are shown them as such.
+    """
+
+    def __init__(
+        self,
+        event_type: EventType,
+        batches: Iterable[EventBatch],
+        instants: frozenset[str] = frozenset(),
+    ) -> None:
+        self.type, self._instants = event_type, instants
         self._batches = [batch for batch in batches if len(batch)]
 
     def __len__(self) -> int:
@@ -68,7 +76,7 @@ class Table:
     def __repr__(self) -> str:
         lines = [f"{self.type}: {_counted(len(self), 'row')}"]
         for event in islice(self.events(), ROWS_SHOWN):
-            values = ", ".join(f"{name}={value!r}" for name, value in event.data.items())
+            values = ", ".join(f"{name}={text}" for name, text in self._shown(event, repr))
             lines.append(f"  {time_text(event.time)}  {values}")
         if len(self) > ROWS_SHOWN:
             lines.append(f"  and {len(self) - ROWS_SHOWN} more")
@@ -77,12 +85,20 @@ class Table:
     def _repr_html_(self) -> str:
         shown = "" if len(self) <= ROWS_SHOWN else f", the first {ROWS_SHOWN}"
         rows = (
-            [time_text(event.time), *event.data.values(), " ".join(event.cause)]
+            [time_text(event.time), *dict(self._shown(event, str)).values(), " ".join(event.cause)]
             for event in islice(self.events(), ROWS_SHOWN)
         )
         names = (attribute.name for attribute in self.type.declared)
         caption = f"{self.type.name}: {_counted(len(self), 'row')}{shown}"
         return html_table(caption, ["time", *names, "cause"], rows)
+
+    def _shown(self, event: Event, written: Callable[[object], str]) -> Iterator[tuple[str, str]]:
+        """The attributes of an event with their values as people read them."""
+        for name, value in event.data.items():
+            if name in self._instants and isinstance(value, int):
+                yield name, time_text(value)
+            else:
+                yield name, written(value)
 
 
 class Tables(Mapping[str, Table]):

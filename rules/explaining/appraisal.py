@@ -13,6 +13,7 @@ from matcher.model import EventType
 from rules import terms
 from rules.engine.oracle.values import Scope, fitting, value_of
 from rules.explaining.explanation import NULL, Check, Considered, Term
+from rules.explaining.moments import is_instant
 from rules.explaining.rewording import NOBODY, Rewording
 from rules.terms import (
     Aggregate,
@@ -73,7 +74,8 @@ class Appraisal:
             because = NULL
         is_told = isinstance(part, Aggregate) and self._consider is not None
         considered = self._consider(part, scope) if is_told else None  # type: ignore[arg-type, misc]
-        return Term(self.text(part, enclosing), value, because, considered)
+        text = self.text(part, enclosing)
+        return Term(text, value, because, considered, is_instant(part))
 
     def text(self, expression: Expression, enclosing: Enclosing = NOWHERE) -> str:
         """An expression in words."""

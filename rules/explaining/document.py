@@ -25,6 +25,7 @@ _OPTIONAL = frozenset(
             "by",
             "considered",
             "distance",
+            "is_instant",
             "terms",
             "values",
         ),  # of steps

@@ -343,7 +343,9 @@ class Explainer:
         order = sorted(range(len(scope.events)), key=partial(in_the_text, rule.latest))
         names = tuple(rule.event_names[place] for place in order)
         events = tuple(self._recording.row(scope.events[place]) for place in order)
-        return step, Match(names, events, data)
+        pairs = zip(data, values, strict=True)
+        instants = frozenset(name for name, term in pairs if term.is_instant)
+        return step, Match(names, events, data, instants)
 
 
 def choose(clause: Selected, rulings: Sequence[Ruling]) -> list[Occurrence]:

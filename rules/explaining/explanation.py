@@ -54,13 +54,15 @@ class Term:
     """A part of a condition with its value; ``because`` says why it is undefined (S9), or "", and
     is NULL for a null.
 
-    ``considered`` holds the events that an aggregate ranges over.
+    ``considered`` holds the events that an aggregate ranges over. A value that is known to be an
+    instant ``is_instant``.
     """
 
     text: str
     value: Value | None
     because: str = ""
     considered: Considered | None = None
+    is_instant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A complete match: its events by the names that the rule gives them, in the text's order."""
+    """A complete match: its events by the names that the rule gives them, in the text's order.
+
+    ``instants`` are the names of attributes that are known to be instants.
+    """
 
     names: tuple[str, ...]
     events: tuple[Event, ...]
     data: Mapping[str, Datum]
+    instants: frozenset[str] = frozenset()
 
     @property
     def cause(self) -> tuple[str, ...]:

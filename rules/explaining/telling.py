@@ -8,7 +8,7 @@ the match had failed before it was looked at; below it stands why. Events are na
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from matcher.model import Datum, Event, Value
 from matcher.times import time_text
@@ -206,11 +206,9 @@ def _checked(check: Check) -> str:
 def _valued(term: Term) -> str:
     if term.because == NULL:
         return f"= {NULL}"
-    return (
-        f"= {value_text(term.value)}"
-        if term.value is not None
-        else f"is undefined ({term.because})"
-    )
+    if term.value is None:
+        return f"is undefined ({term.because})"
+    return f"= {_shown(term.value, as_instant=term.is_instant)}"
 
 
 def _outcome(explanation: Explanation) -> str:
@@ -222,7 +220,7 @@ def _outcome(explanation: Explanation) -> str:
     for match in matches:
         events = zip(match.names, match.events, strict=True)
         told = ", ".join(f"{name} {_name(event)}" for name, event in events)
-        lines.append(f"    {told} -> {_data(match.data) or 'no attributes'}")
+        lines.append(f"    {told} -> {_data(match.data, match.instants) or 'no attributes'}")
     if count > len(matches):
         lines.append(f"    and {count - len(matches):,} more")
     return "\n".join(lines)
@@ -251,7 +249,13 @@ def _name(event: Event) -> str:
     return f"{event.source}#{event.id}"
 
 
-def _data(data: Mapping[str, Datum]) -> str:
+def _data(data: Mapping[str, Datum], instants: Collection[str] = ()) -> str:
     return ", ".join(
-        f"{name} = {NULL if value is None else value_text(value)}" for name, value in data.items()
+        f"{name} = {_shown(value, as_instant=name in instants)}" for name, value in data.items()
     )
+
+
+def _shown(value: Datum, *, as_instant: bool) -> str:
+    if value is None:
+        return NULL
+    return time_text(int(value)) if as_instant else value_text(value)

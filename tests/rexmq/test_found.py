@@ -53,6 +53,11 @@ def test_results_can_be_read(found):
         "  1970-01-01T00:02:00Z  room='hall'",
         "Low(room: string): 0 rows",
     ]
+    rules = "define Seen(at: int, n: int) from Temp(value > 20) as t where at = t.time, n = 7"
+    first = rexmq.detect(rules, {"Temp": TEMPS[:1]})
+    assert repr(first).endswith("at=1970-01-01T00:00:00Z, n=7")
+    assert "<td>1970-01-01T00:00:00Z</td><td>7</td>" in first._repr_html_()
+    assert list(first["Seen"].to_pandas()["at"]) == [0]
     assert repr(
         rexmq.detect("define All() from Temp()", {"Temp": pd.concat([TEMPS] * 4)})
     ).endswith("\n  and 2 more")
