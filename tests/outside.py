@@ -187,6 +187,7 @@ LAYOUTS = {
         times=TimeForm(zone="UTC"),
     ),
     ".xes": Layout(),
+    ".jsonocel": Layout(),
 }
 LAID_OUT = {
     ".json": b'{"r": {"items": [{"time": 2, "a": {"b": "c"}, "data": {"y": 5, "u": 1}}]}}',
@@ -194,6 +195,8 @@ LAID_OUT = {
     ".csv": b"head\n# no\ntime;x;y\n10:00;2026-01-01;1,5\n#\n10:01;2026-01-01;-\n",
     ".xes": b'<log><trace><string key="concept:name" value="c"/><event><date key="time:timestamp" '
     b'value="2026-01-01T00:00:00Z"/><int key="n" value="1"/></event></trace></log>',
+    ".jsonocel": b'{"objects": [{"id": "o", "type": "Order"}], "events": [{"id": "e", "type": "p",'
+    b'"time": "2026-01-01T00:00:00Z", "relationships": [{"objectId": "o", "qualifier": "q"}]}]}',
 }
 """A file for each layout, in which its options say something."""
 

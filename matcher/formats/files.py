@@ -1,9 +1,9 @@
 """Files of events, by the endings of their names (docs/files.md).
 
-``.jsonl`` (or ``.ndjson``), ``.json``, ``.parquet``, ``.arrow``, ``.csv``, ``.tsv`` and ``.xes``
-say the form, ``.gz``, ``.zst``, ``.bz2``, ``.xz`` or ``.zip`` after it the compression
-(:mod:`matcher.formats.compressions`), in small letters or capitals. Every form but an array of
-JSON is read and written a piece at a time, so memory does not follow the size of a file. (Parquet
+``.jsonl`` (or ``.ndjson``), ``.json``, ``.parquet``, ``.arrow``, ``.csv``, ``.tsv``, ``.xes`` and
+``.jsonocel`` say the form, ``.gz``, ``.zst``, ``.bz2``, ``.xz`` or ``.zip`` after it the
+compression (:mod:`matcher.formats.compressions`), in small letters or capitals. Every form but the
+documents of JSON is read a piece at a time, so memory does not follow the size of a file. (Parquet
 inside another compression is first unpacked to a temporary file: its index stands at the end.) What
 comes from no file, and has no ending that says so, is recognised by its first bytes.
 
@@ -50,11 +50,12 @@ FORMS: Mapping[str, str] = {
     ".csv": "matcher.formats.csvfiles",
     ".tsv": "matcher.formats.tsvfiles",
     ".xes": "matcher.formats.xesfiles",
+    ".jsonocel": "matcher.formats.ocelfiles",
 }
 """Modules by ending, imported when first needed: each has ``read`` and ``scan``, and ``Writer``
 where a file holds one type alone."""
 _SAME = {".ndjson": ".jsonl"}
-_READ_ALONE = (".json", ".xes", ".zip")
+_READ_ALONE = (".json", ".xes", ".jsonocel", ".zip")
 """Endings of what is read and never written."""
 _BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrow"}
 """First bytes; an Arrow stream starts with a mark of four."""

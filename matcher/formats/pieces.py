@@ -5,15 +5,18 @@ Rows are numbered through the file, whose every piece is a record batch of at mo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from matcher.errors import SchemaError
 from matcher.formats.arrowcolumns import BadRows, times_of_column, without
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.layout import TYPE, Layout
 from matcher.formats.tabular import batches_of, moments_of, whole_columns
+from matcher.model import Datum
 
 ROWS = 65_536
 """Rows of a piece, at most."""
@@ -28,6 +31,21 @@ def read(
         batches = batches_of(piece, place, intake, type_name, first_row=first_row)
         first_row += piece.num_rows
         yield Chunk(first_row - 1, [batch for batch in batches if len(batch)])
+
+
+def of_rows(rows: Sequence[Mapping[str, Datum]], file: str) -> pa.RecordBatch:
+    """A piece of rows, each with the columns that it has; SchemaError for one of several kinds."""
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values: list[Any] = [row.get(name) for row in rows]
+        kinds = {type(value) for value in values if value is not None}
+        if kinds == {int, float}:
+            values = [None if value is None else float(value) for value in values]
+        elif len(kinds) > 1:
+            shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise SchemaError(f"{file}: attribute {name} is of several kinds: {shown}")
+        columns[name] = pa.array(values)
+    return pa.record_batch(columns)
 
 
 def learn(piece: pa.RecordBatch, place: Place, intake: Intake, type_name: str | None) -> None:

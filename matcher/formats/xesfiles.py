@@ -9,12 +9,12 @@ with a document type is refused, for its entities could be of any length.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from xml.parsers import expat
 
 import pyarrow as pa
 
-from matcher.errors import BadEvent, SchemaError
+from matcher.errors import BadEvent
 from matcher.formats import pieces
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.model import Datum
@@ -37,7 +37,7 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-_KINDS: Mapping[str, Callable[[str], Datum]] = {
+KINDS: Mapping[str, Callable[[str], Datum]] = {
     "string": str,
     "date": str,
     "id": str,
@@ -69,23 +69,8 @@ def _pieces(stream: BinaryIO, file: str) -> Iterator[pa.RecordBatch]:
         has_more = log.feed(stream.read(_BYTES))
         if len(log.rows) >= pieces.ROWS or not has_more:
             for first in range(0, len(log.rows), pieces.ROWS):
-                yield _batch(log.rows[first : first + pieces.ROWS], file)
+                yield pieces.of_rows(log.rows[first : first + pieces.ROWS], file)
             log.rows.clear()
-
-
-def _batch(rows: list[dict[str, Datum]], file: str) -> pa.RecordBatch:
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns = {}
-    for name in names:
-        values: list[Any] = [row.get(name) for row in rows]
-        kinds = {type(value) for value in values if value is not None}
-        if kinds == {int, float}:
-            values = [None if value is None else float(value) for value in values]
-        elif len(kinds) > 1:
-            shown = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise SchemaError(f"{file}: attribute {name} is of several kinds: {shown}")
-        columns[name] = pa.array(values)
-    return pa.record_batch(columns)
 
 
 class _Log:
@@ -123,13 +108,13 @@ class _Log:
             self._trace = {}
         elif tag == "event":
             self._event = {} if around == "log" else dict(self._trace)
-        elif tag in _KINDS and around in ("trace", "event") and "key" in given:
+        elif tag in KINDS and around in ("trace", "event") and "key" in given:
             self._take(tag, around, given["key"], given.get("value", ""))
 
     def _take(self, tag: str, around: str, key: str, text: str) -> None:
         name = f"case:{key}" if around == "trace" else key
         try:
-            value = _KINDS[tag](text)
+            value = KINDS[tag](text)
         except ValueError as error:
             line = self._parser.CurrentLineNumber
             raise BadEvent(f"attribute {key}: {error}", f"{self._file}:{line}") from None
