@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test studies oldest test-spark wheel check lint bench gpu campaign combinations \
+.PHONY: demo test studies oldest test-spark spark-versions wheel check lint bench gpu campaign combinations \
 	bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
@@ -62,6 +62,16 @@ test-spark: $(VENV)/.ready
 	$(INSTALL) -e ".[dev,spark]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/spark
+
+# The oldest pyspark that pyproject.toml admits, in an environment of its own, after the newest
+# (constraints.txt).
+OLDEST_SPARK := pyspark==4.1.0
+spark-versions: test-spark
+	$(PYTHON) -m venv build/oldest-spark
+	grep -v '^pyspark==' constraints.txt > build/oldest-spark/constraints.txt
+	build/oldest-spark/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c build/oldest-spark/constraints.txt -e ".[dev,spark]" "$(OLDEST_SPARK)"
+	build/oldest-spark/bin/python -m pytest -n 2 --dist worksteal tests/spark
 
 # A wheel, installed outside the checkout on each Python from 3.11 to 3.13 that there is, and used:
 # a file, a broker with clients, and Spark where there is Java.

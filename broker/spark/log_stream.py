@@ -21,12 +21,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from broker.client.logs import NOWHERE, BrokerLog, logged_types
@@ -36,6 +30,13 @@ from broker.client.start import start_time
 from broker.errors import BrokerError, RefusedError
 from broker.schemas import type_of
 from broker.spark.errors import in_a_sentence
+from broker.spark.limits import (
+    BOUNDED,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from broker.spark.options import StreamOptions
 from broker.spark.reading import check_known, rows_of, schema_of
 from broker.spark.target import of_first
@@ -50,6 +51,7 @@ Offset = Mapping[str, tuple[int, int | None]]
 ENTRIES_AT_ONCE = 65_536
 """Entries of one task."""
 NO_ORDER = np.empty(0, np.int64)
+ALL = ReadAllAvailable()
 
 
 @dataclass
@@ -65,6 +67,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """For ``spark.readStream``."""
 
     def __init__(self, options: StreamOptions) -> None:
+        if options.events_max is not None and not BOUNDED:
+            raise ValueError("option maxEventsPerTrigger needs pyspark 4.2 or later")
         self._options = options
         self._types = self._checked()
         self._target: Positions | None = None
@@ -79,8 +83,11 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begins = self._ends(manager) if is_new else self._begins(manager)
             return self._marked(manager, begins)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Where the next micro-batch ends."""
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any] | None = None, limit: ReadLimit = ALL
+    ) -> dict[str, Any]:
+        """Where the next micro-batch ends; Spark 4.1 does not say where it begins."""
+        start = start or {}
         with in_a_sentence(), self._manager() as manager:
             self._verify(manager, start)
             begins = {name: position for name, (position, _) in start.items()}
@@ -93,7 +100,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The micro-batches' bound."""
         most = self._options.events_max
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        return ALL if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Let the query end with what there is by now."""
@@ -199,6 +206,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with in_a_sentence(), self._manager() as manager:
             for offset in (start, end):
                 self._verify(manager, offset)
+        forgotten = sorted(start.keys() - end.keys())
+        if forgotten:  # with Spark 4.1, which does not say where a micro-batch begins
+            raise BrokerError(f"the log of broker {forgotten[0]!r}, which was read, is not known")
         return [
             Span(name, after, min(after + ENTRIES_AT_ONCE, last))
             for name, (last, _) in sorted(end.items())
