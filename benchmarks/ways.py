@@ -3,8 +3,8 @@
 The workloads are chains: those of :mod:`benchmarks.hybrid_workloads`, made longer, and those of
 :mod:`benchmarks.detection_workloads` that are chains. Ways run in turn, and of each chunk the
 best of some runs counts, in processor time, as in :mod:`benchmarks.detection`; kernels are loaded
-beforehand. A figure is the share of the best way's rate that ``auto`` has, moves and trials
-included, beside the share of the worst.
+beforehand, and events are evaluated in the portions of ``rexmq detect``. A figure is the share of
+the best way's rate that ``auto`` has, moves and trials included, beside the share of the worst.
 
 ::
 
@@ -29,6 +29,7 @@ from benchmarks.hybrid_workloads import (
     walks,
 )
 from benchmarks.report import Row, attempted, table
+from broker.detection import marks_of
 from broker.parallel import deployed
 from matcher.model import TIME_MAX
 from rules import load
@@ -104,15 +105,17 @@ def run_of(workload: Workload, rules: RuleSet, name: str) -> Run:
     """A run in one way."""
     engine = deployed(name, rules, 1)
     gc.collect()
-    spent, composites = [], 0
+    spent, composites, done = [], 0, 0
     for place, chunk in enumerate(workload.chunks):
         started = time.process_time()
         for batch in chunk:
             engine.push(batch)
         is_last = place + 1 == len(workload.chunks)
         last = max((int(batch.time[-1]) for batch in chunk), default=0)
-        composites += len(engine.advance(TIME_MAX if is_last else last + 1))
+        for mark in marks_of(chunk, TIME_MAX if is_last else last + 1, done):
+            composites += len(engine.advance(mark))
         spent.append(time.process_time() - started)
+        done += sum(map(len, chunk))
     return Run(tuple(spent), composites)
 
 

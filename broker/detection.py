@@ -7,8 +7,9 @@ the events is known to the rules by its first event (tesla.md E5). What is detec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -21,12 +22,16 @@ from matcher.formats.inputs import bytes_of, name_of
 from matcher.model import EventBatch, EventType
 from rules.checking.checker import check
 from rules.engine import Detections, InPieces
+from rules.engine.choice.costs import PRICES
 from rules.engine.conflict import Conflict
 from rules.errors import RuleErrors
 from rules.language import declared_in
 from rules.pattern import RuleSet
 from rules.syntax.parser import Reading, decode
 from rules.syntax.together import read_together, refuse
+
+PORTIONS = tuple(accumulate(PRICES))
+"""How many events of a file are evaluated before ``auto`` looks at the ways of rules."""
 
 
 def read_rules(paths: Sequence[Path]) -> Reading:
@@ -224,15 +229,30 @@ def detect(
         for batch in step.batches:
             engine.push(batch)
         events.refuse(engine.take_conflict())
-        if isinstance(engine, InPieces):
-            engine.advance_in_pieces(step.mark, take)
-        else:
-            take(engine.advance(step.mark))
+        for mark in marks_of(step.batches, step.mark, progress.events):
+            if isinstance(engine, InPieces):
+                engine.advance_in_pieces(mark, take)
+            else:
+                take(engine.advance(mark))
         progress.add(step, clock() - begun)
         tell(sum(map(len, step.batches)))
     events.count_conflicts(engine.conflicts)
     sink.finish()
     return progress
+
+
+def marks_of(batches: Sequence[EventBatch], mark: int, done: int) -> Iterator[int]:
+    """The marks by which events are evaluated up to ``mark``, which is the last of them.
+
+    The first events of a file are evaluated a few at a time, for ``auto`` chooses the ways of rules
+    between advances (:mod:`rules.engine.choice.chooser`). ``done``: events that came before these.
+    """
+    count = sum(map(len, batches))
+    places = [place - done for place in PORTIONS if done < place < done + count]
+    if places:
+        times = np.partition(np.concatenate([batch.time for batch in batches]), places)
+        yield from (time for time in times[places].tolist() if time < mark)
+    yield mark
 
 
 def only(detections: Detections, names: Collection[str]) -> Detections:

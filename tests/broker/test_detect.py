@@ -6,14 +6,17 @@ import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from broker.cli import main
+from broker.detection import PORTIONS, marks_of
 from matcher.checksum import checksum
 from matcher.formats import jsonlines
 from matcher.formats.files import EventFile
 from matcher.formats.intake import Intake
+from matcher.model import TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 
 FIRE = """\
 event Temp(area: string, value: float)
@@ -68,6 +71,17 @@ def test_composite_events_are_printed_in_order(here, capfdbinary, engine: str) -
     ]
     assert events[0]["cause"] == ["3", "t-1"]
     assert events[1]["cause"] == [events[0]["id"]]
+
+
+def test_the_first_events_of_a_file_are_evaluated_a_few_at_a_time() -> None:
+    first, *_ = PORTIONS
+    temp, place = EventType.of("Temp", v="int"), np.arange(3 * first)
+    ids = EventIds(StringColumn.constant("s", len(place)), place + 1)
+    batch = EventBatch(temp, place[::-1] * 10, ids, (place,))
+    early = [10 * count for count in PORTIONS if count < len(batch)]
+    assert list(marks_of((batch,), TIME_MAX, 0)) == [*early, TIME_MAX]
+    assert list(marks_of((batch,), 5 * first, 0)) == [5 * first]
+    assert list(marks_of((batch,), TIME_MAX, PORTIONS[-1])) == [TIME_MAX]
 
 
 def test_options_of_printing(here, capfdbinary) -> None:

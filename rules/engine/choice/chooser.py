@@ -6,7 +6,8 @@ other way is cheaper by a MARGIN, so that it does not go to and fro.
 Law 2: choosing costs little beside what there is to choose from. Rules are looked at in turn, as
 many as the events that have come since the last time pay for; what is as it was at the last look
 is not estimated again, and no automaton is drawn up where keeping its instances would cost more
-than it could gain.
+than it could gain. The first looks come soon, and each after twice as many events as the one
+before, so that a file of ten thousand events has most of them evaluated in the better way.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN
 from rules.engine.choice.costs import (
+    PRICES,
     Costs,
     Estimate,
     Rates,
@@ -37,8 +39,8 @@ from rules.planning.plan import AccessPlan, ColumnPlan, RulePlan
 from rules.planning.planner import compile_rule
 from rules.planning.sequences import AutomatonPlan, automaton_of, selections_of, states_of
 
-LOOK_EVENTS = 8_192
-"""So many events pay for a look at a rule, which takes as long as some hundreds of them."""
+LOOK_EVENTS = PRICES[-1]
+"""So many events pay for a look at a rule, but for the first looks."""
 DRAFT_EVENTS = 16_384
 """So many pay for drawing up an automaton, once a rule."""
 EVENTS_PER_TURN = 4
@@ -55,13 +57,15 @@ Keys = Mapping[tuple[ColumnPlan, tuple[int, ...]], float]
 @dataclass(frozen=True, slots=True)
 class Look:
     """A rule since the last look: its rates, the microseconds of event time since then, the ticks
-    that it took (0 where none are counted), and the time of the last event.
+    that it took (0 if none are counted), the time of the last event, and the microseconds of event
+    time for each event of any rule (0 if nobody asks).
     """
 
     rates: Rates
     elapsed: int
     ticks: float
     time: int
+    pace: float = 0.0
 
 
 class Elsewhere(Protocol):
@@ -151,6 +155,7 @@ class Chooser:
         self._seen: dict[str, _Seen] = {}
         self._turns: Iterator[str] = iter(())
         self._entered = 0  # events that had come at the last choice
+        self._looks = 0
 
     def is_due(self, linked: Mapping[str, tuple[LinkedRule, ...]], arrays: Arrays) -> bool:
         """Whether enough events have come to look again.
@@ -159,7 +164,12 @@ class Chooser:
         """
         events = arrays.counters[layout.ENTERED] - self._entered
         lists = arrays.counters[layout.LISTS_TOP]
-        return events >= max(LOOK_EVENTS, lists, EVENTS_PER_TURN * len(linked))
+        return events >= max(self._price, lists, EVENTS_PER_TURN * len(linked))
+
+    @property
+    def _price(self) -> int:
+        """So many events pay for a look (Law 2)."""
+        return PRICES[min(self._looks, len(PRICES) - 1)]
 
     def fresh(self) -> Chooser:
         """One of the same costs, beside the same engine, that has seen nothing."""
@@ -174,16 +184,19 @@ class Chooser:
     ) -> Mapping[str, bool]:
         """The rules that had better change, and whether to an automaton.
 
-        ``times`` are the least and the greatest that have come, in microseconds.
+        ``times`` are the least and the greatest that have come, in microseconds, be it that they
+        wait to be evaluated.
         """
         entered = arrays.counters[layout.ENTERED]
         events, self._entered = entered - self._entered, entered
-        began, time = times
+        price = self._price
+        self._looks += 1
+        began, time = times[0], min(times[1], arrays.counters[layout.INSTANT])
         held: Held | None = None
         changes: dict[str, bool] = {}
         turns = islice(self._in_turn(linked), len(linked))
         while events > 0 and (seen := next(turns, None)) is not None:
-            events -= LOOK_EVENTS
+            events -= price
             if not seen.is_of_interest:
                 continue
             one = linked[seen.rule.name][0]
@@ -193,11 +206,12 @@ class Chooser:
             elapsed = time - (max(began, one.deployed.since) if before is None else before)
             if elapsed <= 0 or count == 0:
                 continue
-            held = held or Held(tables, arrays)
+            held = held or Held(tables, arrays, time - began)
             keys = held.keys(one.uses)
             rates, figures = measured(seen.plan, one, held, count / elapsed, keys)
             if self._elsewhere is not None and seen.may_leave:
-                look, is_linked = Look(rates, elapsed, ticks, time), one.automaton is not None
+                look = Look(rates, elapsed, ticks, time, (time - began) / max(1, entered))
+                is_linked = one.automaton is not None
                 self._elsewhere.look_outside(seen.rule, seen.plan, look, keys, is_linked=is_linked)
             if not seen.has_choice:
                 continue
@@ -269,21 +283,23 @@ def measured(
 
 
 class Held:
-    """How much the accesses hold at present."""
+    """How much the accesses hold at present, ``extent`` microseconds of event time after the first
+    event.
+    """
 
-    def __init__(self, tables: ColumnTables, arrays: Arrays) -> None:
-        self._tables = tables
+    def __init__(self, tables: ColumnTables, arrays: Arrays, extent: int = TIME_MAX) -> None:
+        self._tables, self._extent = tables, extent
         self._entries, self._keys = np.zeros((2, len(tables.accesses)), np.int64)
         self._first = np.full(len(tables.accesses), TIME_MAX)
         self._last = np.full(len(tables.accesses), TIME_MIN)
         tally(arrays.state, self._entries, self._keys, self._first, self._last)
 
     def rate(self, access: int, reach: int) -> float:
-        """How many events come into an access in a microsecond: it holds those within a reach, and
-        as many before as came in one advance.
+        """How many events come into an access in a microsecond: it holds those within a reach, or
+        since the first event, and as many before as came in one advance.
         """
         span = int(self._last[access]) - int(self._first[access]) if self._entries[access] else 0
-        return float(self._entries[access]) / max(1, reach, span)
+        return float(self._entries[access]) / max(1, min(reach, self._extent), span)
 
     def keys(self, accesses: Iterable[int]) -> Keys:
         """How many keys these accesses have, by their columns and the attributes of their keys.

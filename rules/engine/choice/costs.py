@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from rules.engine.choice.spread import Spread, limits_of, shares_within
+from rules.engine.choice.spread import reaches_of, shares_within
 from rules.pattern import Policy
 from rules.planning.plan import AccessPlan, RulePlan, Step
 from rules.planning.program import TRUE, Program
@@ -38,6 +38,9 @@ from rules.planning.sequences import (
 from rules.terms import TERMINATOR, AttributeOf, nodes_of
 
 SELECTIVITY = 0.3
+PRICES = (512, 1_024, 2_048, 4_096, 8_192)
+"""So many events pay for the first looks at a rule, and for each further one as for the last of
+these: a look takes as long as some hundreds of events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +99,13 @@ def hybrid_cost(plan: RulePlan, rates: Rates, costs: Costs) -> float:
     A is asked at A.
     """
     steps = {step.event: step for step in selections_of(plan)}
-    limits, spent, spread = limits_of(plan), 0.0, Spread()
+    reaches, spent = reaches_of(plan), 0.0
     passing = _passing_at(steps.values(), rates)
     sequences = rates.events[len(steps)]
     for event in reversed(range(len(steps))):  # the later one of each pair
-        spread = spread.with_gap(steps[event + 1].span.duration, limits[event])
-        pairs = sequences * spread.reach * (rates.events[event] if event else rates.terminators)
+        pairs = sequences * reaches[event] * (rates.events[event] if event else rates.terminators)
         sequences = pairs * passing.get(event, 1.0)
         spent += pairs * costs.pair + sequences * costs.sequence
-        spread = spread.normal()
     return spent
 
 

@@ -11,17 +11,20 @@ what is beyond it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
 from matcher.model import AnyArray
-from rules.planning.plan import RulePlan, StepKind
+from rules.planning.plan import RulePlan, Span, StepKind
 from rules.planning.sequences import selections_of
 from rules.terms import TERMINATOR
 
 BINS = 32
+KEPT = 1_024
+"""For so many kinds of windows what follows from them is kept: each look asks for it again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,19 +75,44 @@ def limits_of(plan: RulePlan) -> list[float]:
     return [max(1.0, float(one)) for one in found]
 
 
+def reaches_of(plan: RulePlan) -> Sequence[float]:
+    """For each event of a chain, the terminator first, how long it may come after a sequence of
+    those before it, in microseconds.
+    """
+    steps = sorted(selections_of(plan), key=lambda one: one.event)
+    return _reaches(tuple(step.span.duration for step in steps), tuple(limits_of(plan)))
+
+
+@lru_cache(maxsize=KEPT)
+def _reaches(gaps: tuple[int, ...], limits: tuple[float, ...]) -> Sequence[float]:
+    reaches, spread = [0.0] * len(gaps), Spread()
+    for event in reversed(range(len(gaps))):
+        spread = spread.with_gap(gaps[event], limits[event])
+        reaches[event] = spread.reach
+        spread = spread.normal()
+    return tuple(reaches)
+
+
 def shares_within(plan: RulePlan) -> Mapping[int, float]:
     """For each selected event the share of those its neighbour's window allows that windows from
     the terminator let pass; events without such a window are left out.
     """
-    bounds = {event: duration for later, event, duration in _windows(plan) if later == TERMINATOR}
-    spreads, found = {TERMINATOR: Spread()}, dict[int, float]()
-    for step in selections_of(plan) if bounds else ():
-        before, window = spreads.get(step.span.later), step.span.duration
-        if before is None or step.span.earlier >= 0 or not window:
+    bounds = [(event, window) for later, event, window in _windows(plan) if later == TERMINATOR]
+    return _shares(tuple(bounds), tuple((one.event, one.span) for one in selections_of(plan)))
+
+
+@lru_cache(maxsize=KEPT)
+def _shares(
+    windows: tuple[tuple[int, int], ...], selected: tuple[tuple[int, Span], ...]
+) -> Mapping[int, float]:
+    bounds, spreads, shares = dict(windows), {TERMINATOR: Spread()}, dict[int, float]()
+    for event, span in selected if bounds else ():
+        before, window = spreads.get(span.later), span.duration
+        if before is None or span.earlier >= 0 or not window:
             continue
-        limit = bounds.get(step.event, window + before.part * len(before.shares))
+        limit = bounds.get(event, window + before.part * len(before.shares))
         spread = before.with_gap(window, max(1.0, float(limit)))
-        if step.event in bounds:
-            found[step.event] = min(1.0, spread.reach / window)
-        spreads[step.event] = spread.normal()
-    return found
+        if event in bounds:
+            shares[event] = min(1.0, spread.reach / window)
+        spreads[event] = spread.normal()
+    return shares

@@ -9,7 +9,7 @@ import rules
 from matcher.model import TIME_MAX, Event, EventBatch, EventIds, EventType, StringColumn
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
-from rules.engine.choice.costs import Costs
+from rules.engine.choice.costs import PRICES, Costs
 from rules.engine.engine import Detector
 
 TYPES = {name: EventType.of(name, v="int") for name in "ABC"}
@@ -25,7 +25,7 @@ SELDOM = {"A": 0.1, "B": 0.89, "C": 0.01}
 
 @pytest.fixture(autouse=True)
 def chosen_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rules.engine.choice.chooser.LOOK_EVENTS", 400)
+    monkeypatch.setattr("rules.engine.choice.chooser.PRICES", (400,))
     monkeypatch.setattr("rules.engine.choice.chooser.DRAFT_EVENTS", 100)
 
 
@@ -91,6 +91,16 @@ def test_the_choice_follows_the_events_and_changes_no_result():
     assert [(one.time, one.id, one.cause_full) for one in found] == [
         (one.time, one.id, one.cause_full) for one in expected
     ]
+
+
+def test_the_first_choice_comes_soon_however_many_events_wait(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("rules.engine.choice.chooser.PRICES", PRICES)
+    engine = engine_of("auto")
+    for part in chunks(OFTEN, 20_000):
+        for batch in part:
+            engine.push(batch)
+    engine.advance(600_000)
+    assert has_automaton(engine)
 
 
 def test_a_rule_without_states_is_left_alone():

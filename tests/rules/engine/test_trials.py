@@ -17,7 +17,7 @@ from matcher.model import TIME_MAX, EventBatch, EventIds, EventType, StringColum
 from rules.engine.cdp import CdpEngine
 from rules.engine.chains.hybrid.engine import HybridEngine
 from rules.engine.chains.hybrid.pipeline import Crew
-from rules.engine.chains.hybrid.trials import TRIAL_LOOKS, Trials
+from rules.engine.chains.hybrid.trials import TRIAL_EVENTS, TRIAL_LOOKS, Trials
 from rules.engine.choice.chooser import Look
 from rules.engine.choice.costs import Costs, Rates, hybrid_cost
 from rules.engine.engine import Detections, Detector
@@ -98,7 +98,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def look(elapsed: int, ticks: float, rate: float = 1.0) -> Look:
-    return Look(Rates(rate, {1: rate, 2: rate}, lambda _: 1.0), elapsed, ticks, elapsed)
+    """A look since which half of the events of a trial have come."""
+    rates = Rates(rate, {1: rate, 2: rate}, lambda _: 1.0)
+    return Look(rates, elapsed, ticks, elapsed, 2 * elapsed / TRIAL_EVENTS)
 
 
 def seen(trials: Trials, ticks: float, looks: int) -> int:
@@ -124,7 +126,10 @@ def test_a_trial_waits_until_the_rule_has_cost_several_times_as_much(at_once: No
     assert 3 <= seen(Trials(), 1e6, 100) <= 20
 
 
-def test_a_trial_waits_longer_where_kernels_have_to_be_loaded() -> None:
+def test_a_trial_waits_longer_where_kernels_have_to_be_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rules.engine.chains.hybrid.trials.is_loaded", lambda kernel: False)
     assert seen(Trials(), 1e6, 100) == 0
     assert 3 <= seen(Trials(), 1e10, 100) <= 60
 
@@ -201,11 +206,7 @@ def fed(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_auto_tries_hybrid_where_conditions_are_between_distant_events(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("rules.engine.choice.chooser.LOOK_EVENTS", 1_000)
-    monkeypatch.setattr("rules.engine.chains.hybrid.engine.LOOK_EVENTS", 1_000)
+def test_auto_tries_hybrid_where_conditions_are_between_distant_events() -> None:
     detector, places = deployed("auto", rules.load(SCHEMAS + DISTANT), 1), list[int]()
     found = fed(detector, 30_000, EVEN, lambda: places.append(len(detector.parts[-1])))
     assert places[0] == 0

@@ -45,7 +45,8 @@ from rules.engine.chains.hybrid.emitting import (
 from rules.engine.chains.hybrid.pipeline import Crew, Pipeline
 from rules.engine.chains.hybrid.trials import Trials
 from rules.engine.chains.published.engine import AipPublished
-from rules.engine.choice.chooser import LOOK_EVENTS, Held, Look, measured
+from rules.engine.choice.chooser import Held, Look, measured
+from rules.engine.choice.costs import PRICES
 from rules.engine.engine import Detections
 from rules.engine.kernels import layout
 from rules.engine.linking.linker import LinkedRule
@@ -75,7 +76,9 @@ class HybridEngine(AipPublished):
         self._pipelines: dict[int, Pipeline] = {}  # by the numbers of rules
         self._spent: Counter[int] = Counter()  # ticks, by these
         self._looked: dict[int, tuple[int, int]] = {}  # terminators and ticks at the last look
-        self._look_at = LOOK_EVENTS
+        self._looks = 0
+        self._look_at = PRICES[0]
+        """The looks that the trial has had, and how many events are to have come for the next."""
 
     def fresh(self) -> HybridEngine:
         """A new engine of the same kind and choices."""
@@ -95,7 +98,8 @@ class HybridEngine(AipPublished):
         self._spent.clear()
         records = self._arrays["rules"]["evaluated"]
         self._looked = {number: (int(records[number]), 0) for number in self._linker.by_number}
-        self._look_at = self.entered + LOOK_EVENTS
+        self._looks = 0
+        self._look_at = self.entered + PRICES[0]
 
     def finish(self) -> Detections:
         """The third step; and a look at what rules take, when enough events have come."""
@@ -105,21 +109,21 @@ class HybridEngine(AipPublished):
         return found
 
     def _look(self, trials: Trials) -> None:
-        self._look_at = self.entered + LOOK_EVENTS
+        self._looks += 1
+        self._look_at = self.entered + PRICES[min(self._looks, len(PRICES) - 1)]
         held = Held(self._linker.tables, self._arrays)
         for number, linked in self._linker.by_number.items():
             rule = linked.deployed.rule
             evaluated = int(self._arrays["rules"]["evaluated"][number])
             before, spent = self._looked.get(number, (0, 0))
             self._looked[number] = evaluated, self._spent[number]
-            elapsed = self.greatest - trials.since(rule)
+            time = min(self.greatest, self.mark(rule.name))
+            elapsed = time - trials.since(rule)
             if elapsed > 0 and not linked.deployed.has_ended:
                 rate = (evaluated - before) / elapsed
                 plan = compile_rule(rule)
                 rates, _ = measured(plan, linked, held, rate, trials.keys(rule))
-                trials.look_inside(
-                    rule, Look(rates, elapsed, self._spent[number] - spent, self.greatest)
-                )
+                trials.look_inside(rule, Look(rates, elapsed, self._spent[number] - spent, time))
 
     def refuse(self, rules: RuleSet) -> None:
         """Raise RuleErrors for rules that are no chains."""

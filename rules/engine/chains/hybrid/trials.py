@@ -21,11 +21,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matcher.compiling import is_kept
+from matcher.compiling import is_kept, is_loaded
 from rules.engine.chains.hybrid.chains import reason_against
 from rules.engine.chains.hybrid.working import work
 from rules.engine.choice.chooser import MARGIN, Keys, Look
-from rules.engine.choice.costs import Costs, Rates, automaton_cost, columns_cost, hybrid_cost
+from rules.engine.choice.costs import (
+    PRICES,
+    Costs,
+    Rates,
+    automaton_cost,
+    columns_cost,
+    hybrid_cost,
+)
 from rules.pattern import Rule
 from rules.planning.plan import RulePlan
 from rules.planning.sequences import AutomatonPlan, automaton_of, selections_of, states_of
@@ -36,6 +43,8 @@ TRIAL_SHARE, TRIAL_LOOKS = 0.25, 2
 """A trial may cost so much of what the rule has cost since it was last moved; it ends at the second
 look that finds it dearer, for one long look may have been an interruption.
 """
+TRIAL_EVENTS = sum(PRICES[:TRIAL_LOOKS])
+"""The events of a trial that fails."""
 RISING = 1.1
 """The factor outside rises by no more than this from look to look, for the same reason."""
 FADING = 0.98
@@ -117,7 +126,9 @@ class Trials:
             is_better = there * known.hybrid * MARGIN < best * known.own
         else:
             is_better = there < best * UNSURE
-        if is_better and known.paid * TRIAL_SHARE >= TRIAL_LOOKS * there * known.own + beginning():
+        trial = there / look.elapsed * TRIAL_EVENTS * look.pace * known.own
+        spare = known.paid * TRIAL_SHARE - trial
+        if is_better and spare >= 0 and spare >= beginning():
             known.paid, known.dearer = 0.0, 0
             self._leaving.add(rule.name)
 
@@ -170,5 +181,7 @@ def gain(plan: RulePlan, threads: int) -> float:
 
 
 def beginning() -> float:
-    """The ticks that it takes to begin, by whether the kernels are kept."""
+    """The ticks that it takes to begin, by whether the kernels are loaded, or kept."""
+    if is_loaded(work):
+        return 0.0
     return LOADED if is_kept(work) else COMPILED
