@@ -239,11 +239,6 @@ def is_kept(function: Callable[..., object]) -> bool:
     return isinstance(kept, KernelCache) and kept.is_filled
 
 
-def is_loaded(function: Callable[..., object]) -> bool:
-    """Whether this process has code of a function of ``compiled``."""
-    return bool(getattr(function, "signatures", ()))
-
-
 def can_keep(function: Callable[..., object]) -> bool:
     """Whether a function of ``compiled`` is kept once it is compiled."""
     kept = getattr(function, "kept", bool)()

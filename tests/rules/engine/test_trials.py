@@ -126,10 +126,7 @@ def test_a_trial_waits_until_the_rule_has_cost_several_times_as_much(at_once: No
     assert 3 <= seen(Trials(), 1e6, 100) <= 20
 
 
-def test_a_trial_waits_longer_where_kernels_have_to_be_loaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("rules.engine.chains.hybrid.trials.is_loaded", lambda kernel: False)
+def test_a_trial_waits_longer_where_kernels_have_to_be_loaded() -> None:
     assert seen(Trials(), 1e6, 100) == 0
     assert 3 <= seen(Trials(), 1e10, 100) <= 60
 

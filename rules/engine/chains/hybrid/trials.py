@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matcher.compiling import is_kept, is_loaded
+from matcher.compiling import is_kept
 from rules.engine.chains.hybrid.chains import reason_against
 from rules.engine.chains.hybrid.working import work
 from rules.engine.choice.chooser import MARGIN, Keys, Look
@@ -181,7 +181,5 @@ def gain(plan: RulePlan, threads: int) -> float:
 
 
 def beginning() -> float:
-    """The ticks that it takes to begin, by whether the kernels are loaded, or kept."""
-    if is_loaded(work):
-        return 0.0
+    """The ticks that it takes to begin, by whether the kernels are kept."""
     return LOADED if is_kept(work) else COMPILED
