@@ -6,7 +6,7 @@ broker has welcomed it, and what waits until then is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from matcher.model import EventBatch, EventType
 from matcher.traces import Contexts
@@ -38,6 +38,7 @@ from routing.messages import (
     WhenFull,
 )
 from routing.messages.values import DOCUMENT_MAX, NAME_MAX, TEXT_MAX
+from routing.number_set import NumberSet
 from routing.outgoing import NO_TIME as NO_TIME
 from routing.outgoing import Outgoing
 
@@ -152,19 +153,17 @@ class Session(Conversation):
 
     def acknowledge(self, number: int) -> None:
         """The application has dealt with what a durable sink has brought, in the order in which it
-        came, up to the event of that number; nothing follows where it has with this event before.
+        came, up to the event of that number; nothing follows if it has before.
         """
         for run in self._given.deal_with_all(number):
             self._deal_with(*run)
 
-    def acknowledge_one(self, number: int) -> bool:
-        """The application has dealt with the event of that number, whatever it has with others;
-        False where none that a durable sink has brought is open.
-        """
-        is_open = self._given.deal_with(number)
-        if is_open:
-            self._deal_with(number, number)
-        return is_open
+    def acknowledge_each(self, numbers: Iterable[int]) -> bool:
+        """The application has dealt with these events; False if none of them is open."""
+        open_ones = [number for number in numbers if self._given.deal_with(number)]
+        for run in NumberSet((number, number) for number in open_ones):
+            self._deal_with(*run)
+        return bool(open_ones)
 
     def remove_durable(self, name: str) -> int:
         """Remove a durable sink that no client is attached to. SessionError as ``remove``."""

@@ -105,7 +105,7 @@ class Kept(Network):
                     self.got.append((event, result.again))
                     number = result.number - len(result) + 1 + place
                     if self.deals(number):
-                        session.acknowledge_one(number)
+                        session.acknowledge_each([number])
             elif not isinstance(result, Confirmed):
                 self.lines.append(f"{name}: {result}")
 

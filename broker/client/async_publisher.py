@@ -12,6 +12,7 @@ from broker.client import publisher as synchronous
 from broker.client.address import Address, address_of
 from broker.client.looped import Looped
 from broker.client.open_clients import tell_unsaid
+from broker.client.outbox import Checked
 from broker.client.publisher import AcksName, blocked, check_seen_off, new_source
 from broker.client.receipt import AsyncReceipt
 from broker.client.scope import AsyncScoped
@@ -128,6 +129,24 @@ class AsyncPublisher(AsyncScoped):
         elif source.outbox.count == 1:  # its deadline is that of those that follow
             driver.rearm()
         return AsyncReceipt(self, source.published)
+
+    async def publish_checked(self, events: Sequence[Checked]) -> int:
+        """Publish as many of these events, which were checked as ``Outbox`` does, as there is room
+        for, one at least; gives how many. They gather as with ``publish``. Raises as this does.
+        """
+        source, driver = self._source, self._driver
+        driver.check_place()
+        source.check()
+        while not source.has_room:
+            await self._room(1)
+        is_due = source.is_due(source.connection.clock.now())
+        count = source.gather_all(events)
+        if is_due or not source.has_room:
+            with driver:
+                source.send()
+        else:
+            driver.rearm()
+        return count
 
     async def publish_batch(
         self,

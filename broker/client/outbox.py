@@ -82,7 +82,7 @@ class Rows:
             raise BadEvent(text)
         return values
 
-    def batch(self, source: str, events: Sequence[tuple[int, Waiting]]) -> EventBatch:
+    def batch(self, source: str, events: Sequence[tuple[int, Checked]]) -> EventBatch:
         """Events, each with its number, as a batch of ``source``."""
         if len(events) == 1:
             ((number, event),) = events
@@ -116,11 +116,11 @@ class Rows:
         return True
 
 
-Waiting: TypeAlias = tuple[Rows, int, tuple[Value, ...], str | None]
+Checked: TypeAlias = tuple[Rows, int, tuple[Value, ...], str | None]
 """A checked event: its type's rows, time, values and id."""
 
 
-def single(event: Waiting, source: str, number: int) -> Single:
+def single(event: Checked, source: str, number: int) -> Single:
     """A checked event as a batch of its own."""
     rows, time, values, text_id = event
     return Single(rows.type, Row(time, source, number, text_id, values))
@@ -133,7 +133,7 @@ class Outbox:
         self.source = source
         self.types: dict[str, EventType] = {}
         self._rows: dict[tuple[str, bool], Rows] = {}
-        self._waiting: list[Waiting] = []
+        self._waiting: list[Checked] = []
 
     @property
     def count(self) -> int:
@@ -146,18 +146,22 @@ class Outbox:
         for with_id in (False, True):
             self._rows[event_type.name, with_id] = Rows(event_type)
 
-    def check(self, name: str, data: Mapping[str, Any], time: int, text_id: str | None) -> Waiting:
+    def check(self, name: str, data: Mapping[str, Any], time: int, text_id: str | None) -> Checked:
         """Check an event; BadEvent when it does not fit, KeyError for a type that is not known."""
         rows = self._rows[name, text_id is not None]
         return rows, time, rows.check(data), text_id
 
-    def add(self, event: Waiting) -> None:
+    def add(self, event: Checked) -> None:
         """Add a checked event: in one step, for a signal handler may interrupt its caller."""
         self._waiting.append(event)
 
+    def extend(self, events: Sequence[Checked]) -> None:
+        """Add checked events, in one step, too."""
+        self._waiting += events
+
     def batches(self, first: int) -> list[EventBatch]:
         """Everything, as batches that are numbered together from ``first``."""
-        by_rows: dict[Rows, list[tuple[int, Waiting]]] = {}
+        by_rows: dict[Rows, list[tuple[int, Checked]]] = {}
         for number, event in enumerate(self._waiting, first):
             by_rows.setdefault(event[0], []).append((number, event))
         return [rows.batch(self.source, events) for rows, events in by_rows.items()]

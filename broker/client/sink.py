@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -193,7 +193,7 @@ class Sink:
             self.tell()
 
     def _acknowledge_open(self, position: int) -> None:
-        self.session.acknowledge_one(position)
+        self.session.acknowledge_each((position,))
 
     def acknowledge(self, position: int | None) -> None:
         """The application has dealt with all that it was given up to that position (None: with
@@ -208,14 +208,19 @@ class Sink:
         given and is open.
         """
         self.connection.refuse_foreign()
-        if not self.session.acknowledge_one(position):
+        if not self.session.acknowledge_each((position,)):
             raise ValueError(f"no event of position {position} was given and is unacknowledged")
+        self._pass_over()
+
+    def acknowledge_each(self, positions: Sequence[int]) -> None:
+        """The application has dealt with the events of these positions that are open."""
+        self.connection.refuse_foreign()
+        self.session.acknowledge_each(positions)
         self._pass_over()
 
     def _pass_over(self) -> None:
         passed, self._passed = self._passed, []
-        for position in passed:
-            self.session.acknowledge_one(position)
+        self.session.acknowledge_each(passed)
 
     def _take(self, result: Result) -> None:
         if isinstance(result, Delivery):

@@ -23,7 +23,7 @@ import numpy as np
 
 from broker.client.address import Address
 from broker.client.connection import Connection
-from broker.client.outbox import Outbox, Waiting, single
+from broker.client.outbox import Checked, Outbox, single
 from broker.client.teller import OnAck
 from broker.errors import LateEvents, RefusedError
 from broker.log import log
@@ -114,7 +114,7 @@ class Source:
 
     def gathers(
         self, what: str | Event, attributes: Mapping[str, Any], given: Given, trace: str | None
-    ) -> Waiting | None:
+    ) -> Checked | None:
         """Check an event, and have it wait for those that follow it soon; gives it where it is due
         instead, and to be handed over.
         """
@@ -125,6 +125,20 @@ class Source:
         self.connection.due_at = self._due_at
         self.outbox.add(event)
         return None
+
+    def gather_all(self, events: Sequence[Checked]) -> int:
+        """Gather checked events, as many as there is room for; gives how many. Those of ``NO_TIME``
+        are stamped as they leave.
+        """
+        room = min(self._batch_events, self._outgoing.room) - self.outbox.count
+        taken = events if room >= len(events) else events[: max(0, room)]
+        if self._is_unsaid:
+            for event in taken:
+                if event[1] != NO_TIME or not self._outgoing.is_live:
+                    self._note(is_explicit=event[1] != NO_TIME)
+        self.outbox.extend(taken)
+        self.connection.due_at = self._due_at
+        return len(taken)
 
     @property
     def unacknowledged(self) -> int:
@@ -151,7 +165,7 @@ class Source:
         given: Given,
         now: float,
         traceparent: str | None = None,
-    ) -> Waiting:
+    ) -> Checked:
         """Check an event that is to be added. Raises BadEvent, or SchemaError for a type that was
         not advertised, and has changed nothing then.
         """
@@ -183,7 +197,7 @@ class Source:
             self._last_time = time
         return event
 
-    def hand_over(self, event: Waiting) -> None:
+    def hand_over(self, event: Checked) -> None:
         """Hand an event to the session, behind what is gathered."""
         now = self.connection.clock.now()
         if self.outbox.count:

@@ -487,6 +487,13 @@ class AsyncSubscriber(AsyncScoped):
         with self._driver:
             self._sink.acknowledge_one(position)
 
+    def acknowledge_each(self, positions: Sequence[int]) -> None:
+        """``acknowledge_one`` of many, told together; what was not given, or is acknowledged, is
+        passed over.
+        """
+        with self._driver:
+            self._sink.acknowledge_each(positions)
+
     async def close(self) -> None:
         """See ``Subscriber.close``."""
         if not self._driver.is_closed:

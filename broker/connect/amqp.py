@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ from aio_pika.exceptions import AMQPError, PublishError
 from yarl import URL
 
 from broker.connect.systems import (
-    CLOSE_S,
     CONNECT_S,
     Access,
-    Gathered,
     Inbox,
     Message,
     Outgoing,
+    Pending,
+    Singly,
     SystemLost,
     check_url,
 )
@@ -95,16 +94,16 @@ class Source(_Connection):
         self._pattern = topic.filled(dict.fromkeys(topic.names, "*"))
         self._queue = settings.queue or (name if settings.exchange else self._pattern)
         self._inbox = Inbox(window)
-        self._acknowledgements = Gathered(self._acknowledge)
 
     async def receive(self) -> Sequence[Message]:
         """The next messages."""
         return await self._inbox.take()
 
-    async def close(self) -> None:
-        """Hang up; what was not acknowledged comes again."""
-        await self._acknowledgements.close(CLOSE_S)
-        await super().close()
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Acknowledge messages, and so all before them."""
+        last: AbstractIncomingMessage = messages[-1].place
+        with suppress(*_ERRORS):  # they come again by the next channel
+            await last.ack(multiple=True)
 
     async def _begin(self, channel: AbstractChannel) -> None:
         await channel.set_qos(self._window)
@@ -124,22 +123,31 @@ class Source(_Connection):
             Message(
                 message.routing_key or "",
                 message.body,
-                partial(self._acknowledgements.add, message),
+                message,
                 headers,
                 message.message_id,
                 None if message.timestamp is None else int(message.timestamp.timestamp() * 1e6),
             )
         )
 
-    async def _acknowledge(self, messages: Sequence[AbstractIncomingMessage]) -> None:
-        with suppress(*_ERRORS):  # they come again by the next channel
-            await messages[-1].ack(multiple=True)
-
 
 class Sink(_Connection):
     """Messages to an ``exchange``, by default to queues."""
 
-    async def send(self, message: Outgoing) -> None:
+    def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
+        super().__init__(name, settings, folder, window)
+        self._singly = Singly(self._send)
+
+    async def send(self, lot: Sequence[Pending]) -> None:
+        """Publish messages."""
+        self._singly.add(lot)
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._singly.close()
+        await super().close()
+
+    async def _send(self, message: Outgoing) -> None:
         """Publish a message, and wait until the server has confirmed it."""
         if len(message.topic.encode()) > TOPIC_MAX:
             raise BadEvent(f"topic: expected {TOPIC_MAX} bytes at most")

@@ -44,6 +44,8 @@ SYSTEMS = {
 """The systems, each with the package that its module needs, from the extra of its name."""
 DISORDER_S = 5.0
 """Seconds that messages with times may be late, where nothing is said."""
+WINDOW = 1_000
+"""Messages that a source has under way, unless its system says another number."""
 _Name = Annotated[str, Meta(min_length=1)]
 _Count = Annotated[int, Meta(ge=1, le=65_535)]
 _Settings: TypeAlias = dict[str, Any] | None
@@ -98,7 +100,7 @@ class SourceTable(_Connector, frozen=True, kw_only=True):
     time_format: str | None = None
     time_zone: str | None = None
     disorder_s: Annotated[float, Meta(gt=0)] | None = None
-    window: _Count = 1_000
+    window: _Count | None = None
 
 
 class SinkTable(_Connector, frozen=True, kw_only=True):
@@ -192,12 +194,13 @@ def _source(table: SourceTable, folder: Path) -> SourcePump:
     with _key("pattern"):
         reading = Reading(topic, table.body, types, type_name, layout, table.pattern)
     settings = _converted(said, module.Settings, system)
+    window = table.window or int(getattr(module, "WINDOW", WINDOW))
     with _key(system):
-        giver: Giver = module.Source(table.name, settings, folder, topic, table.window)
+        giver: Giver = module.Source(table.name, settings, folder, topic, window)
     letters = DeadLetters(folder / table.dead_letter, table.name)
     is_timed = table.time_column is not None or table.body == "cloudevents"
     disorder_s = table.disorder_s or (DISORDER_S if is_timed else None)
-    return SourcePump(table.name, giver, reading, letters, types, table.window, disorder_s)
+    return SourcePump(table.name, giver, reading, letters, types, window, disorder_s)
 
 
 def _sink(table: SinkTable, folder: Path) -> SinkPump:

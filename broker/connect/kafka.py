@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,10 +28,9 @@ from confluent_kafka import Message as Record
 from broker.connect.systems import (
     CLOSE_S,
     CONNECT_S,
+    PAUSE_MIN_S,
     Access,
-    Gathered,
     Message,
-    Outgoing,
     Pending,
     SystemLost,
 )
@@ -43,6 +41,10 @@ from matcher.errors import BadEvent
 LEVEL = "."
 WAIT_S = 0.5
 """For so long a thread waits for messages, or for confirmations."""
+WINDOW = 16_384
+"""Messages of a source that are under way: the server keeps none of them for it."""
+LOT = 1_024
+"""Messages that are read at once, while the broker has others."""
 KEY = "$key"
 """The header that is the key of a message."""
 
@@ -102,7 +104,6 @@ class Source:
                 | settings.options
             )
         self._turn = threading.Lock()
-        self._acknowledgements = Gathered(self._acknowledge)
 
     async def open(self) -> None:
         """Connect. Raises SystemLost."""
@@ -117,8 +118,12 @@ class Source:
 
     async def close(self) -> None:
         """Commit, and leave the group; what was not acknowledged comes again."""
-        await self._acknowledgements.close(CLOSE_S)
         await asyncio.to_thread(self._close)
+
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Have the offsets behind messages committed soon."""
+        last = {message.place[:2]: message.place[2] for message in messages}
+        await asyncio.to_thread(self._store, last)
 
     def _open(self) -> None:
         _reach(self._consumer, self._settings)
@@ -130,7 +135,12 @@ class Source:
             first = self._consumer.poll(WAIT_S)
             if first is None:
                 return ()
-            return [first, *self._consumer.consume(max(1, self._window - 1), 0)]
+            return [first, *self._consumer.consume(min(LOT, self._window), 0)]
+
+    def _store(self, last: Mapping[tuple[str, int], int]) -> None:
+        for (topic, partition), offset in last.items():
+            with suppress(KafkaException):  # the partition is another member's by now
+                self._consumer.store_offsets(offsets=[TopicPartition(topic, partition, offset + 1)])
 
     def _close(self) -> None:
         with self._turn:
@@ -139,26 +149,19 @@ class Source:
     def _message(self, record: Record) -> Message:
         topic, partition, offset = record.topic() or "", record.partition(), record.offset()
         kind, time_ms = record.timestamp()
-        pairs: Any = record.headers() or ()
-        headers = {name: _text(value) for name, value in pairs}
+        pairs: Any = record.headers()
+        headers = {name: _text(value) for name, value in pairs} if pairs else {}
         key = record.key()
         if key is not None:
             headers[KEY] = _text(key)
         return Message(
             topic,
             record.value() or b"",
-            partial(self._acknowledgements.add, (topic, partition or 0, offset or 0)),
+            (topic, partition or 0, offset or 0),
             headers,
             f"{topic}/{partition}/{offset}@{time_ms}",
             None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms * 1_000,
         )
-
-    async def _acknowledge(self, places: Sequence[tuple[str, int, int]]) -> None:
-        """Have the offsets behind messages committed soon."""
-        last = {(topic, partition): offset for topic, partition, offset in places}
-        for (topic, partition), offset in last.items():
-            with suppress(KafkaException):  # the partition is another member's by now
-                self._consumer.store_offsets(offsets=[TopicPartition(topic, partition, offset + 1)])
 
 
 class Sink:
@@ -173,19 +176,30 @@ class Sink:
                 | settings.options
             )
         self._polling: asyncio.Task[None] | None = None
+        self._confirmed: list[tuple[Pending, BadEvent | None]] = []
+        """Of these librdkafka has told a thread, and the loop tells the pump."""
 
     async def open(self) -> None:
         """Connect. Raises SystemLost."""
         await asyncio.to_thread(_reach, self._producer, self._settings)
         self._polling = asyncio.create_task(self._poll())
 
-    async def send(self, message: Outgoing) -> None:
-        """Produce a message, and wait until it is confirmed."""
-        pending, loop = Pending(message), asyncio.get_running_loop()
+    async def send(self, lot: Sequence[Pending]) -> None:
+        """Produce messages."""
+        for pending in lot:
+            try:
+                while not self._has_produced(pending):
+                    await asyncio.sleep(PAUSE_MIN_S)
+            except KafkaException as error:
+                pending.tell(_fault(error.args[0]))
+
+    def _has_produced(self, pending: Pending) -> bool:
+        """Produce a message, unless too many are unconfirmed."""
 
         def told(error: KafkaError | None, _record: Record) -> None:
-            loop.call_soon_threadsafe(pending.tell, None if error is None else _fault(error))
+            self._confirmed.append((pending, None if error is None else _fault(error)))
 
+        message = pending.message
         headers = {"id": message.id, "content-type": message.content_type}
         try:
             self._producer.produce(
@@ -196,10 +210,8 @@ class Sink:
                 on_delivery=told,
             )
         except BufferError:
-            raise SystemLost(f"{self._settings.servers}: too much is unconfirmed") from None
-        except KafkaException as error:
-            raise _fault(error.args[0]) from None
-        await pending.done
+            return False
+        return True
 
     async def close(self) -> None:
         """Hang up."""
@@ -210,6 +222,9 @@ class Sink:
     async def _poll(self) -> None:
         while True:
             await asyncio.to_thread(self._producer.poll, WAIT_S)
+            confirmed, self._confirmed = self._confirmed, []
+            for pending, error in confirmed:
+                pending.tell(error)
 
 
 @contextmanager

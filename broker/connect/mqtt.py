@@ -4,16 +4,18 @@ Law 1: a message of QoS 1 is acknowledged on the connection that it came by, or 
 server then sends it again; if its event was published meanwhile it is acknowledged, and not
 published twice.
 
-Law 2: paho's thread waits while ``window`` messages are under way, so that the server holds what
-follows.
+Law 2: paho is driven by the event loop: no thread of its own would take turns with it for each
+message. While ``window`` messages wait nothing is read, so that the server holds what follows.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
+from collections.abc import Awaitable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -24,11 +26,15 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from broker.connect.systems import (
+    CLOSE_S,
     CONNECT_S,
+    PAUSE_MAX_S,
+    PAUSE_MIN_S,
     Access,
     Inbox,
     Message,
     Outgoing,
+    Pending,
     SystemLost,
     check_url,
 )
@@ -62,21 +68,27 @@ class Settings(Access, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _Held:
-    """A message that is under way: its content, its connection, and whether its event is there."""
+    """A message that is under way, its connection, and whether its event is there."""
 
-    content: bytes
+    number: int
+    qos: int
+    topic: str
+    body: bytes
     link: int
     is_done: bool = False
 
 
 class _Connection:
-    """A connection to a server, of a source or a sink."""
+    """A connection to a server, of a source or a sink; it is made again when it is lost."""
 
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._settings, self._window = settings, window
         self._is_5 = settings.version == "5"
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._connected: asyncio.Future[None] | None = None
+        self._pause_s = PAUSE_MIN_S
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_paused = False
+        self._moved = 0
+        """Counts what paho has read that is of use to anybody."""
         self._client = client = paho.Client(
             CallbackAPIVersion.VERSION2,
             settings.client_id or name,
@@ -91,11 +103,15 @@ class _Connection:
         client.max_inflight_messages_set(window)
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
+        client.on_socket_close = self._on_socket_close
+        client.on_socket_register_write = self._on_write
+        client.on_socket_unregister_write = self._on_written
 
     async def open(self) -> None:
         """Connect. Raises SystemLost."""
         self._loop = asyncio.get_running_loop()
-        self._connected = self._loop.create_future()
+        self._thread = threading.get_ident()
+        self._connected: asyncio.Future[None] = self._loop.create_future()
         parts, client = urlsplit(self._settings.url), self._client
         options: dict[str, Any] = {"keepalive": self._settings.keepalive_s}
         if self._is_5:
@@ -105,50 +121,105 @@ class _Connection:
             options |= {"clean_start": False, "properties": properties}
         port = parts.port or _PORTS[parts.scheme]
         try:
-            await asyncio.to_thread(client.connect, str(parts.hostname), port, **options)
-            client.loop_start()
             async with asyncio.timeout(CONNECT_S):
+                await self._watched(
+                    asyncio.to_thread(client.connect, str(parts.hostname), port, **options)
+                )
                 await self._connected
         except (OSError, TimeoutError) as error:
             reason = getattr(error, "strerror", None) or "no answer"
             raise SystemLost(f"{self._settings.url}: {reason}") from None
+        self._start(self._look_after())
 
     async def close(self) -> None:
-        """Hang up."""
+        """Hang up, behind what is to be written."""
         self._client.disconnect()
-        await asyncio.to_thread(self._client.loop_stop)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                while self._client.want_write() and self._client.socket() is not None:
+                    self._client.loop_write()
+                    await asyncio.sleep(0.001)
+        for task in self._tasks:
+            task.cancel()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _watched(self, connecting: Awaitable[object]) -> None:
+        """Await a connection, and have the loop read and write it."""
+        await connecting
+        self._client.loop_write()
+        self._read_on()
+
+    def _read_on(self) -> None:
+        self._is_paused = False
+        if (socket := self._client.socket()) is not None:
+            self._loop.add_reader(socket, self._read)
+
+    def _read(self) -> None:
+        """Read all that is there, as far as there is room for it."""
+        client, had = self._client, -1
+        while (socket := client.socket()) is not None:
+            if had == self._moved and not _has_decrypted(socket):
+                break
+            if self._is_full():
+                self._is_paused = True
+                self._loop.remove_reader(socket)
+                break
+            had = self._moved
+            client.loop_read()
+        client.loop_write()  # what paho answers by itself
+
+    def _is_full(self) -> bool:
+        """Whether no more is to be read for now."""
+        return False
+
+    async def _look_after(self) -> None:
+        """Have paho ask the server whether it is there."""
+        while True:
+            await asyncio.sleep(1)
+            self._client.loop_misc()
+
+    async def _reconnect(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause_s)
+            self._pause_s = min(PAUSE_MAX_S, 2 * self._pause_s)
+            with suppress(OSError):
+                await self._watched(asyncio.to_thread(self._client.reconnect))
+                return
 
     def _on_connect(self, _c: Any, _u: Any, _f: Any, reason: Any, properties: Any) -> None:
-        error = SystemLost(f"{self._settings.url}: {reason}") if reason.is_failure else None
-        self._soon(self._told, error, getattr(properties, "ReceiveMaximum", self._window))
-        if error is None:
-            self._begin()
+        if not reason.is_failure:
+            self._pause_s = PAUSE_MIN_S
+            self._begin(getattr(properties, "ReceiveMaximum", self._window))
+        if self._connected.done():
+            return
+        if reason.is_failure:
+            self._connected.set_exception(SystemLost(f"{self._settings.url}: {reason}"))
+        else:
+            self._connected.set_result(None)
 
     def _on_disconnect(self, _c: Any, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
-        if reason.is_failure:
+        if reason.is_failure and self._connected.done() and not self._connected.exception():
             fields = {"url": self._settings.url, "reason": str(reason)}
             log("warning", "connection to another system lost", fields, "connect")
+            self._start(self._reconnect())
 
-    def _begin(self) -> None:
-        """A connection has begun, in paho's thread."""
+    def _on_socket_close(self, _c: Any, _u: Any, socket: Any) -> None:
+        self._loop.remove_reader(socket)
+        self._loop.remove_writer(socket)
 
-    def _bound(self, receive_maximum: int) -> None:
-        """The same, in the loop's thread; a server of MQTT 5 says how much it takes at once."""
+    def _on_write(self, _c: Any, _u: Any, socket: Any) -> None:
+        if threading.get_ident() == self._thread:  # else it connects, and is watched then
+            self._loop.add_writer(socket, self._client.loop_write)
 
-    def _told(self, error: SystemLost | None, receive_maximum: int) -> None:
-        """The server has answered; so many messages it takes unconfirmed."""
-        if error is None:
-            self._bound(receive_maximum)
-        if self._connected is not None and not self._connected.done():
-            if error is None:
-                self._connected.set_result(None)
-            else:
-                self._connected.set_exception(error)
+    def _on_written(self, _c: Any, _u: Any, socket: Any) -> None:
+        self._loop.remove_writer(socket)
 
-    def _soon(self, call: Any, *arguments: Any) -> None:
-        assert self._loop is not None, "it is open"
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call, *arguments)
+    def _begin(self, receive_maximum: int) -> None:
+        """A connection has begun, by which a server of MQTT 5 takes so much at once."""
 
 
 class Source(_Connection):
@@ -161,66 +232,55 @@ class Source(_Connection):
         pattern = topic.filled(dict.fromkeys(topic.names, "+"))
         self._filter = f"$share/{settings.share}/{pattern}" if settings.share else pattern
         self._client.on_message = self._on_message
-        self._inbox = Inbox(window)
-        self._room = threading.Semaphore(window)
-        self._lock = threading.Lock()
+        self._inbox = Inbox()
         self._held: dict[int, _Held] = {}
         self._link = 0
-        self._is_closed = False
 
     async def receive(self) -> list[Message]:
         """The next messages."""
         messages = await self._inbox.take()
-        self._room.release(len(messages))
+        if self._is_paused:
+            self._read_on()
         return messages
 
-    async def close(self) -> None:
-        """Hang up; what was not acknowledged comes again."""
-        self._is_closed = True
-        await super().close()
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Acknowledge messages."""
+        for message in messages:
+            held: _Held | None = message.place
+            if held is not None:
+                held.is_done = True
+                if held.link == self._link and self._held.get(held.number) is held:
+                    self._confirm(held)
+        self._client.loop_write()
 
-    def _begin(self) -> None:
-        with self._lock:
-            self._link += 1
+    def _is_full(self) -> bool:
+        return self._inbox.count >= self._window
+
+    def _begin(self, receive_maximum: int) -> None:
+        self._link += 1
         self._client.subscribe(self._filter, self._settings.qos)
 
     def _on_message(self, _c: Any, _u: Any, message: Any) -> None:
-        body, qos = bytes(message.payload), message.qos
+        self._moved += 1
+        body, number = bytes(message.payload), message.mid
         try:
             topic = message.topic
         except UnicodeDecodeError:
             topic = repr(message._topic)
-        headers = _headers(message.properties)
-        if qos == 0:
-            self._hand(Message(topic, body, lambda: None, headers))
-            return
-        content = topic.encode() + b"\0" + body
-        with self._lock:
-            held = self._held.get(message.mid)
-            if message.dup and held is not None and held.content == content:
+        held = None
+        if message.qos:
+            held = self._held.get(number)
+            if message.dup and held is not None and (held.topic, held.body) == (topic, body):
                 held.link = self._link  # it is under way already (Law 1)
                 if held.is_done:
-                    self._confirm(message.mid, qos)
+                    self._confirm(held)
                 return
-            held = self._held[message.mid] = _Held(content, self._link)
-        acknowledge = partial(self._acknowledge, message.mid, qos, held)
-        self._hand(Message(topic, body, acknowledge, headers))
+            held = self._held[number] = _Held(number, message.qos, topic, body, self._link)
+        self._inbox.put_now(Message(topic, body, held, _headers(message.properties)))
 
-    def _hand(self, message: Message) -> None:
-        while not self._room.acquire(timeout=0.5):
-            if self._is_closed:
-                return
-        self._soon(self._inbox.put_now, message)
-
-    def _acknowledge(self, mid: int, qos: int, held: _Held) -> None:
-        with self._lock:
-            held.is_done = True
-            if held.link == self._link and self._held.get(mid) is held:
-                self._confirm(mid, qos)
-
-    def _confirm(self, mid: int, qos: int) -> None:
-        if self._client.ack(mid, qos) == MQTTErrorCode.MQTT_ERR_SUCCESS:
-            del self._held[mid]
+    def _confirm(self, held: _Held) -> None:
+        if self._client.ack(held.number, held.qos) == MQTTErrorCode.MQTT_ERR_SUCCESS:
+            del self._held[held.number]
 
 
 class Sink(_Connection):
@@ -229,43 +289,65 @@ class Sink(_Connection):
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         super().__init__(name, settings, folder, window)
         self._client.on_publish = self._on_publish
-        self._unconfirmed: dict[int, asyncio.Future[Any]] = {}
+        self._unconfirmed: dict[int, Pending] = {}
         self._receive_maximum, self._room = window, asyncio.Semaphore(window)
 
-    def _bound(self, receive_maximum: int) -> None:
-        """Send no more at once: paho would, and the server refuses the rest, or hangs up."""
+    async def send(self, lot: Sequence[Pending]) -> None:
+        """Publish messages, as many at once as the server takes: paho would send more, and the
+        server refuses the rest, or hangs up.
+        """
+        for pending in lot:
+            message = pending.message
+            if not message.topic or _WILD & set(message.topic):
+                reason = f"topic: expected one without + and #, found {message.topic!r}"
+                pending.tell(BadEvent(reason))
+                continue
+            if self._room.locked():
+                self._client.loop_write()
+            await self._room.acquire()
+            while (told := self._publish(message)).rc and not self._settings.qos:
+                await asyncio.sleep(PAUSE_MIN_S)  # paho keeps none of these for the next connection
+            self._unconfirmed[told.mid] = pending
+        self._client.loop_write()
+
+    def _publish(self, message: Outgoing) -> paho.MQTTMessageInfo:
+        qos, retain = self._settings.qos, self._settings.retain
+        own = self._properties(message)
+        return self._client.publish(message.topic, message.body, qos, retain, own)
+
+    def _properties(self, message: Outgoing) -> Properties | None:
+        if not self._is_5:
+            return None
+        properties = _properties(PacketTypes.PUBLISH)
+        if message.content_type:
+            properties.ContentType = message.content_type
+        headers = {"id": message.id, **message.all_headers("")}
+        properties.UserProperty = [*headers.items()]
+        return properties
+
+    def _begin(self, receive_maximum: int) -> None:
         most = min(self._window, receive_maximum)
         if most != self._receive_maximum:
             self._receive_maximum, self._room = most, asyncio.Semaphore(most)
-
-    async def send(self, message: Outgoing) -> None:
-        """Publish a message, and wait until the server has confirmed it."""
-        if not message.topic or _WILD & set(message.topic):
-            raise BadEvent(f"topic: expected one without + and #, found {message.topic!r}")
-        properties = None
-        if self._is_5:
-            properties = _properties(PacketTypes.PUBLISH)
-            if message.content_type:
-                properties.ContentType = message.content_type
-            headers = {"id": message.id, **message.all_headers("")}
-            properties.UserProperty = [*headers.items()]
-        settings = self._settings
-        async with self._room:
-            told = self._client.publish(
-                message.topic, message.body, settings.qos, settings.retain, properties
-            )
-            future = self._unconfirmed[told.mid] = asyncio.get_running_loop().create_future()
-            reason = await future
-        if reason.is_failure:
-            raise BadEvent(f"the server refuses it: {reason}")
+        if not self._settings.qos:  # what was on its way is lost, or was not
+            for number in [*self._unconfirmed]:
+                self._confirmed(number)
 
     def _on_publish(self, _c: Any, _u: Any, mid: int, reason: Any, _p: Any) -> None:
-        self._soon(self._confirmed, mid, reason)
+        self._moved += 1
+        is_refused = reason.is_failure
+        self._confirmed(mid, BadEvent(f"the server refuses it: {reason}") if is_refused else None)
 
-    def _confirmed(self, mid: int, reason: Any) -> None:
-        future = self._unconfirmed.pop(mid, None)
-        if future is not None and not future.done():
-            future.set_result(reason)
+    def _confirmed(self, mid: int, error: BadEvent | None = None) -> None:
+        pending = self._unconfirmed.pop(mid, None)
+        if pending is not None:
+            self._room.release()
+            pending.tell(error)
+
+
+def _has_decrypted(socket: Any) -> bool:
+    """Whether there is more to read of which the loop does not hear."""
+    return isinstance(socket, ssl.SSLSocket) and socket.pending() > 0
 
 
 def _properties(packet: int) -> Properties:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -21,14 +20,14 @@ from nats.errors import Error, MaxPayloadError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from broker.connect.systems import (
-    CLOSE_S,
     CONNECT_S,
     PLAIN,
     Access,
-    Gathered,
     Inbox,
     Message,
     Outgoing,
+    Pending,
+    Singly,
     SystemLost,
     check_url,
     quoted_headers,
@@ -109,16 +108,20 @@ class Source(_Connection):
         if settings.stream and set(self._consumer) & {*_NO_SUBJECT, ".", "/", "\\"}:
             raise ValueError(f"group: expected the name of a consumer, found {self._consumer!r}")
         self._inbox = Inbox(window)
-        self._acknowledgements = Gathered(self._acknowledge)
 
     async def receive(self) -> Sequence[Message]:
         """The next messages."""
         return await self._inbox.take()
 
-    async def close(self) -> None:
-        """Hang up; what was not acknowledged comes again."""
-        await self._acknowledgements.close(CLOSE_S)
-        await super().close()
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Acknowledge messages of JetStream."""
+        try:
+            for message in messages:
+                kept: Msg | None = message.place
+                if kept is not None and not kept.is_acked:
+                    await kept.ack()
+        except _ERRORS as error:
+            raise self._lost(error) from None
 
     async def _begin(self) -> None:
         settings = self._settings
@@ -143,7 +146,7 @@ class Source(_Connection):
 
     async def _on_message(self, message: Msg) -> None:
         headers = message.headers or {}
-        await self._inbox.put(Message(message.subject, message.data, lambda: None, headers))
+        await self._inbox.put(Message(message.subject, message.data, None, headers))
 
     async def _on_kept(self, message: Msg) -> None:
         about = message.metadata
@@ -152,26 +155,31 @@ class Source(_Connection):
             Message(
                 message.subject,
                 message.data,
-                partial(self._acknowledgements.add, message),
+                message,
                 message.headers or {},
                 f"{about.stream}/{about.sequence.stream}@{time}",
                 time,
             )
         )
 
-    async def _acknowledge(self, messages: Sequence[Msg]) -> None:
-        try:
-            for message in messages:
-                if not message.is_acked:
-                    await message.ack()
-        except _ERRORS as error:
-            raise self._lost(error) from None
-
 
 class Sink(_Connection):
     """Messages to subjects. JetStream drops those that come again by their ``Nats-Msg-Id``."""
 
-    async def send(self, message: Outgoing) -> None:
+    def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
+        super().__init__(name, settings, folder, window)
+        self._singly = Singly(self._send)
+
+    async def send(self, lot: Sequence[Pending]) -> None:
+        """Publish messages."""
+        self._singly.add(lot)
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._singly.close()
+        await super().close()
+
+    async def _send(self, message: Outgoing) -> None:
         """Publish a message, and wait until the server has it."""
         if not message.topic or _NO_SUBJECT & set(message.topic):
             raise BadEvent(f"topic: expected a subject, found {message.topic!r}")

@@ -7,34 +7,31 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
-from typing import NamedTuple
+from typing import TypeAlias
 
 from broker.client.address import Address
 from broker.client.async_publisher import AsyncPublisher
+from broker.client.outbox import Checked
 from broker.client.subscriber import AsyncSubscriber
 from broker.connect.dead_letters import DeadLetters
-from broker.connect.reading import Event, Reading
-from broker.connect.systems import CLOSE_S, Giver, Message, Outgoing, Taker, persist
+from broker.connect.reading import Reading
+from broker.connect.systems import CLOSE_S, Gathered, Giver, Message, Pending, Taker, persist
 from broker.connect.writing import Writing
 from broker.errors import BrokerError, PublishBlocked, RefusedError
 from matcher.errors import BadEvent, EventError
 from matcher.model import EventType
 from routing.messages import Code
+from routing.session import NO_TIME
 
-
-class _Waiting(NamedTuple):
-    """A message whose event the broker is to acknowledge, or whose letter is to be written once all
-    before it are acknowledged.
-    """
-
-    number: int
-    message: Message
-    reason: str | None = None
-    is_stamped: bool = False
+LOT_EVENTS = 4_096
+"""Events that leave together at most."""
+_Waiting: TypeAlias = tuple[int, Message, str | None, bool]
+"""A message whose event of this number the broker is to acknowledge, or whose letter is to be
+written, with this reason, once all up to this number are acknowledged; and whether it is stamped.
+"""
 
 
 class SourcePump:
@@ -67,64 +64,71 @@ class SourcePump:
             address,
             name=self.name,
             types=tuple(self._types.values()),
+            batch_events=LOT_EVENTS,
             unacknowledged_max=self._window,
             disorder=None if disorder_s is None else timedelta(seconds=disorder_s),
             on_refusal="keep",
             on_ack=lambda number: self._acknowledged(publisher, number),
         )
-        async with publisher:
+        async with asyncio.TaskGroup() as tasks, publisher:
+            self._acknowledgements = Gathered(self._giver.acknowledge, tasks)
             await self._giver.open()
             try:
                 while True:
-                    for message in await persist(self._giver.receive):
-                        await self._publish(publisher, message)
+                    await self._publish(publisher, await persist(self._giver.receive))
             finally:
                 with suppress(BrokerError):  # what it has not by then comes again
                     await publisher.wait(CLOSE_S)
+                await asyncio.sleep(0)  # on_ack is told
+                await self._acknowledgements.close(CLOSE_S)
                 await self._giver.close()
                 self.letters.close()
 
-    async def _publish(self, publisher: AsyncPublisher, message: Message) -> None:
-        try:
-            event = self._reading.event(message)
-            number = await self._number(publisher, event)
-        except EventError as error:
-            number = self._waiting[-1].number if self._waiting else 0
-            self._waiting.append(_Waiting(number, message, str(error)))
-            self._acknowledged(publisher, 0)
-            return
-        self._waiting.append(_Waiting(number, message, is_stamped=event.time is None))
+    async def _publish(self, publisher: AsyncPublisher, messages: Sequence[Message]) -> None:
+        """Publish the events of messages, of which each gets the number that follows."""
+        events: Sequence[Checked] = self._read(publisher.published, messages)
+        while events:
+            with suppress(PublishBlocked):  # the messages wait, and those behind them
+                events = events[await publisher.publish_checked(events) :]
+        self._acknowledged(publisher, 0)
 
-    async def _number(self, publisher: AsyncPublisher, event: Event) -> int:
-        while True:
-            with suppress(PublishBlocked):  # the message waits, and those behind it
-                receipt = await publisher.publish(
-                    event.type, event.data, at=event.time, id=event.id
-                )
-                return receipt.number
+    def _read(self, number: int, messages: Sequence[Message]) -> list[Checked]:
+        """The events of messages, which wait for the numbers behind this one."""
+        events, wait = [], self._waiting.append
+        for message, event in zip(messages, self._reading.events(messages), strict=True):
+            if isinstance(event, EventError):
+                wait((number, message, str(event), False))
+            else:
+                number += 1
+                events.append(event)
+                wait((number, message, None, event[1] == NO_TIME))
+        return events
 
     def _acknowledged(self, publisher: AsyncPublisher, number: int) -> None:
         """Acknowledge messages in the order in which they came, up to a number."""
         for refusal in publisher.take_refusals():
             for first, last in refusal.numbers:
                 self._refusals |= dict.fromkeys(range(first, last + 1), refusal)
-        self._number_had = max(self._number_had, number)
-        while self._waiting and self._waiting[0].number <= self._number_had:
-            waiting = self._waiting.popleft()
-            reason = waiting.reason or self._refused(waiting)
-            message = waiting.message
+        self._number_had = had = max(self._number_had, number)
+        waiting, done = self._waiting, []
+        while waiting and waiting[0][0] <= had:
+            number, message, reason, is_stamped = waiting.popleft()
+            if reason is None and self._refusals:
+                reason = self._refused(number, is_stamped)
             if reason is None:
                 self.count += 1
             else:
                 self.letters.keep(message.topic, message.body, reason)
-            message.acknowledge()
+            done.append(message)
+        if done:
+            self._acknowledgements.add(done)
 
-    def _refused(self, waiting: _Waiting) -> str | None:
-        """Why the broker has refused a message's event; None if it has it, now or from before."""
-        refusal = self._refusals.pop(waiting.number, None)
+    def _refused(self, number: int, is_stamped: bool) -> str | None:
+        """Why the broker has refused an event; None if it has it, now or from before."""
+        refusal = self._refusals.pop(number, None)
         if refusal is None:
             return None
-        if waiting.is_stamped and refusal.code == Code.CONFLICT.value:
+        if is_stamped and refusal.code == Code.CONFLICT.value:
             return None  # it came again: its stamp alone differs
         return str(refusal)
 
@@ -148,12 +152,14 @@ class SinkPump:
         self._filters, self._durable = filters, durable
         self._room = asyncio.Semaphore(window)
         self._window = window
+        self._dealt_with: list[int] = []
+        """Positions of which the broker is to be told."""
         self.count = 0
         """Messages that the other system has confirmed."""
 
     async def run(self, address: Address) -> None:
         """Pump until it is cancelled. Raises BrokerError."""
-        subscriber = AsyncSubscriber(
+        self._subscriber = subscriber = AsyncSubscriber(
             address,
             *self._filters,
             name=self.name,
@@ -161,31 +167,59 @@ class SinkPump:
             durable=self._durable,
             acks="explicit" if self._durable else "auto",
         )
-        async with asyncio.TaskGroup() as sending, subscriber:
+        async with asyncio.TaskGroup() as self._tasks, subscriber:
+            sending = Gathered(self._send, self._tasks)
             await self._taker.open()
             try:
                 while True:
                     delivery = await subscriber.receive_delivery()
                     for position, message in self._writing.messages(delivery):
                         await self._room.acquire()
-                        sending.create_task(self._send(subscriber, position, message))
+                        if isinstance(message, BadEvent):
+                            self._dead("", (message.place or "").encode(), message, position)
+                        else:
+                            sending.add((Pending(message, position, self._told),))
             finally:
                 await self._taker.close()
+                self._tell()
                 self.letters.close()
 
-    async def _send(
-        self, subscriber: AsyncSubscriber, position: int, message: Outgoing | BadEvent
-    ) -> None:
+    async def _send(self, lot: Sequence[Pending]) -> None:
+        if left := [pending for pending in lot if not pending.is_done]:
+            await self._taker.send(left)
+
+    def _told(self, pending: Pending, error: Exception | None) -> None:
+        """The other system has confirmed a message, or never will."""
+        if error is None:
+            self.count += 1
+            self._settle(pending.position)
+        elif isinstance(error, BadEvent):
+            message = pending.message
+            self._dead(message.topic, message.body, error, pending.position)
+        else:
+            self._tasks.create_task(_raised(error))
+
+    def _dead(self, topic: str, body: bytes, error: BadEvent, position: int) -> None:
         try:
-            if isinstance(message, BadEvent):
-                self.letters.keep("", (message.place or "").encode(), message.reason)
-            else:
-                try:
-                    await persist(partial(self._taker.send, message))
-                    self.count += 1
-                except BadEvent as error:
-                    self.letters.keep(message.topic, message.body, error.reason)
-            if position:
-                subscriber.acknowledge_one(position)
-        finally:
-            self._room.release()
+            self.letters.keep(topic, body, error.reason)
+        except OSError as fault:
+            self._tasks.create_task(_raised(fault))
+            return
+        self._settle(position)
+
+    def _settle(self, position: int) -> None:
+        """An event is dealt with; the broker is told of those of one turn of the loop together."""
+        self._room.release()
+        if position:
+            if not self._dealt_with:
+                asyncio.get_running_loop().call_soon(self._tell)
+            self._dealt_with.append(position)
+
+    def _tell(self) -> None:
+        positions, self._dealt_with = self._dealt_with, []
+        if positions:
+            self._subscriber.acknowledge_each(positions)
+
+
+async def _raised(error: Exception) -> None:
+    raise error

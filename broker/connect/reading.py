@@ -11,60 +11,69 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from broker.client.outbox import Rows
+from broker.client.outbox import Checked, Rows
 from broker.cloudevents import STRUCTURED, Unsupported, events_of
+from broker.connect.lots import held, rows_of, value_of
 from broker.connect.systems import Message
 from broker.connect.templates import Template
-from matcher.errors import BadEvent
+from matcher.errors import BadEvent, EventError
 from matcher.formats.jsondata import Members
 from matcher.formats.layout import ID, TIME, TYPE, Layout
-from matcher.model import EventType, Kind
+from matcher.model import EventType, Value
+from matcher.times import RFC_3339_MAX, RFC_3339_MIN
+from routing.session import NO_TIME
 
 SENT_AT = "$time"
 """The ``time_column`` that is the time when the other system got the message."""
 PREFIXES = ("ce-", "ce_", "cloudEvents:", "cloudEvents_", "")
 """Texts before the attributes of a CloudEvent in headers: of HTTP and NATS, Kafka, AMQP, MQTT."""
-_WORDS = {"true": True, "false": False}
-
-
-class Event(msgspec.Struct, frozen=True):
-    """An event that a message has become; ``time`` in microseconds, None: stamped as it comes."""
-
-    type: str
-    data: dict[str, Any]
-    time: int | None
-    id: str | None
+_NOTHING = {msgspec.UnsetType, type(None)}
 
 
 class _Type:
     """A type that messages may be of, and the columns of its attributes."""
 
     def __init__(self, event_type: EventType, columns: Mapping[str, str | None]) -> None:
-        self.name, self._rows = event_type.name, Rows(event_type)
-        self._columns = [
+        self._rows = Rows(event_type), Rows(event_type)
+        """Of events without ids of their own, and with."""
+        self.comes_in_lots = not event_type.has_optional and bool(event_type.declared)
+        self.columns = [
             (attribute.name, attribute.kind, column)
             for attribute in event_type.declared
             if (column := columns[attribute.name]) is not None
         ]
 
-    def data(self, members: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
-        """The attributes that are there. A text of a topic or a header becomes a value of the
-        attribute's kind. Raises BadEvent if they do not fit the type.
+    def values(self, members: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Value, ...]:
+        """The values of the attributes that are there. A text of a topic or a header becomes a
+        value of the attribute's kind. Raises BadEvent if they do not fit the type.
         """
         data = {}
-        for name, kind, column in self._columns:
+        for name, kind, column in self.columns:
             if column in members:
                 data[name] = members[column]
             elif column in texts:
-                data[name] = _value(kind, texts[column])
-        self._rows.check(data)
-        return data
+                data[name] = value_of(kind, texts[column])
+        return self._rows[0].check(data)
+
+    def stamped(self, rows: Sequence[tuple[Value, ...]], ids: Sequence[str]) -> list[Checked]:
+        """The events of these values, with ids, that are to be stamped."""
+        own = self._rows[True]
+        return [(own, NO_TIME, values, own_id) for values, own_id in zip(rows, ids, strict=True)]
+
+    def event(self, values: tuple[Value, ...], time: int | None, own_id: str | None) -> Checked:
+        """The event of these values. Raises BadEvent if its time is none."""
+        if time is None:
+            time = NO_TIME
+        elif not RFC_3339_MIN <= time <= RFC_3339_MAX:
+            raise BadEvent(f"time {time} us is none of the years 1 to 9999")
+        return self._rows[own_id is not None], time, values, own_id
 
 
 class Reading:
@@ -93,9 +102,14 @@ class Reading:
         self._types = {
             name: _Type(event_type, self._columns(event_type)) for name, event_type in types.items()
         }
+        own = self._types[type_name] if type_name is not None and body == "json" else None
+        self._lot_type = own if own is not None and own.comes_in_lots else None
+        """The type of messages that are read together; None if they are of several."""
+        columns = [] if own is None else [column for _, _, column in own.columns]
+        self._is_deep = any("." in one for one in (*columns, layout.time_column, self._id_column))
 
-    def event(self, message: Message) -> Event:
-        """The event of a message. Raises BadEvent."""
+    def event(self, message: Message) -> Checked:
+        """The event of a message; without a time it is to be stamped. Raises BadEvent."""
         if message.topic != self._levels[0]:
             self._levels = message.topic, self._topic.found(message.topic)
         levels = self._levels[1]
@@ -108,6 +122,48 @@ class Reading:
             return self._laid_out({}, {**texts, **self._texts(message.body)}, message)
         return self._laid_out(_flat(_object(message.body)), texts, message)
 
+    def events(self, messages: Sequence[Message]) -> Sequence[Checked | EventError]:
+        """The event of each of some messages, or why it has none."""
+        if self._lot_type is not None and len(messages) > 1:
+            with suppress(EventError, LookupError):
+                if events := self._together(self._lot_type, messages):
+                    return events
+        return [*map(self._event_or_fault, messages)]
+
+    def _event_or_fault(self, message: Message) -> Checked | EventError:
+        try:
+            return self.event(message)
+        except EventError as error:
+            return error
+
+    def _together(self, event_type: _Type, messages: Sequence[Message]) -> Sequence[Checked] | None:
+        """The events of messages; None, or an error, if they are to be read one by one."""
+        found = {topic: self._topic.found(topic) for topic in {one.topic for one in messages}}
+        levels = {topic: texts for topic, texts in found.items() if texts is not None}
+        texts = [
+            {**levels[one.topic], **one.headers} if one.headers else levels[one.topic]
+            for one in messages
+        ]
+        members = [_object(one.body) for one in messages]
+        if self._is_deep:
+            members = [*map(_flat, members)]
+        rows = rows_of(event_type.columns, members, texts)
+        if rows is None:
+            return None
+        times, ids = (
+            held(column, members, texts) for column in (self._layout.time_column, self._id_column)
+        )
+        if self._layout.named(TIME) is None and {*map(type, times)} <= _NOTHING:
+            known: list[Any] = ids
+            if {*map(type, ids)} <= _NOTHING:
+                known = [one.id for one in messages]
+            if {*map(type, known)} == {str}:
+                return event_type.stamped(rows, known)
+        return [
+            self._event(event_type, one, values, _known(time), _known(own_id))
+            for one, values, time, own_id in zip(messages, rows, times, ids, strict=True)
+        ]
+
     def _columns(self, event_type: EventType) -> Mapping[str, str | None]:
         """The column of each attribute; None where there can be none."""
         names = [attribute.name for attribute in event_type.declared]
@@ -118,38 +174,45 @@ class Reading:
 
     def _laid_out(
         self, members: Mapping[str, Any], texts: Mapping[str, str], message: Message
-    ) -> Event:
-        def found(column: str, default: object = None) -> Any:
-            return members[column] if column in members else texts.get(column, default)
+    ) -> Checked:
+        def found(column: str) -> Any:
+            return members[column] if column in members else texts.get(column)
 
         name = found(self._type_column) if self._type_name is None else self._type_name
-        event_type, time = self._known(name), self._time(found, message)
-        own_id = found(self._id_column, message.id)
+        event_type = self._known(name)
+        roles = found(self._layout.time_column), found(self._id_column)
+        return self._event(event_type, message, event_type.values(members, texts), *roles)
+
+    def _event(
+        self, event_type: _Type, message: Message, values: tuple[Value, ...], at: Any, own_id: Any
+    ) -> Checked:
+        """The event of a message, of whose time and id these are its columns' values."""
+        time = self._time(at, message)
+        if own_id is None:
+            own_id = message.id
         if own_id is None and time is not None:  # the same message again is the same event
             text = message.topic.encode() + b"\0" + message.body
             own_id = hashlib.blake2b(text, digest_size=16).hexdigest()
-        data = event_type.data(members, texts)
-        return Event(event_type.name, data, time, None if own_id is None else str(own_id))
+        return event_type.event(values, time, None if own_id is None else str(own_id))
 
-    def _time(self, found: Callable[[str], Any], message: Message) -> int | None:
+    def _time(self, value: Any, message: Message) -> int | None:
         layout = self._layout
-        column = layout.time_column
-        value = found(column)
         if value is not None:
             return layout.times.time_of(value)[0]
-        if column == SENT_AT and message.time is not None:
+        if layout.time_column == SENT_AT and message.time is not None:
             return message.time
         if layout.named(TIME) is not None:
-            raise BadEvent(f"no time: no member {column!r}")
+            raise BadEvent(f"no time: no member {layout.time_column!r}")
         return None
 
-    def _cloud_event(self, message: Message, texts: Mapping[str, str]) -> Event:
+    def _cloud_event(self, message: Message, texts: Mapping[str, str]) -> Checked:
         try:
             (event,) = events_of(_http_headers(message.headers), message.body)
         except Unsupported as error:
             raise BadEvent(str(error)) from None
-        data = self._known(event.type).data(event.data, texts)
-        return Event(event.type, data, event.time, f"{event.source}#{event.id}")
+        event_type = self._known(event.type)
+        values = event_type.values(event.data, texts)
+        return event_type.event(values, event.time, f"{event.source}#{event.id}")
 
     def _known(self, name: object) -> _Type:
         event_type = self._types.get(name) if isinstance(name, str) else None
@@ -182,9 +245,17 @@ def _http_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {"content-type": STRUCTURED}
 
 
+def _known(value: Any) -> Any:
+    return None if value is msgspec.UNSET else value
+
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+"""Made once: that takes longer than a message."""
+
+
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
+        return _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"expected an object of JSON: {error}") from None
 
@@ -200,15 +271,3 @@ def _leaves(members: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
             yield from _leaves(value, f"{before}{name}.")
         else:
             yield before + name, value
-
-
-def _value(kind: Kind, text: str) -> object:
-    """A text as a value of this kind; as it is if it is none."""
-    if kind is Kind.BOOL:
-        return _WORDS.get(text, text)
-    if kind is Kind.STRING:
-        return text
-    try:
-        return int(text) if kind is Kind.INT else float(text)
-    except ValueError:
-        return text

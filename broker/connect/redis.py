@@ -7,7 +7,6 @@ acknowledgement; after each reconnection all that was not acknowledged is read a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,12 +15,9 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from broker.connect.systems import (
-    CLOSE_S,
     CONNECT_S,
     Access,
-    Gathered,
     Message,
-    Outgoing,
     Pending,
     SystemLost,
     check_url,
@@ -93,7 +89,6 @@ class Source(_Connection):
         """The last entry of those that were not acknowledged, while these are read; b">": new ones
         are read. None: the group is to be made first.
         """
-        self._acknowledgements = Gathered(self._acknowledge)
 
     async def receive(self) -> Sequence[Message]:
         """The next messages."""
@@ -105,10 +100,12 @@ class Source(_Connection):
                 self._after = None
                 raise self._lost(error) from None
 
-    async def close(self) -> None:
-        """Hang up; what was not acknowledged comes again."""
-        await self._acknowledgements.close(CLOSE_S)
-        await super().close()
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Acknowledge entries."""
+        try:
+            await self._client.xack(self._stream, self._group, *(one.place for one in messages))
+        except _ERRORS as error:
+            raise self._lost(error) from None
 
     async def _read(self) -> Sequence[tuple[bytes, Mapping[bytes, bytes]]]:
         if self._after is None:
@@ -137,34 +134,20 @@ class Source(_Connection):
         texts = {name.decode(errors="replace"): value for name, value in fields.items()}
         body = texts.pop(self._settings.field, b"{}")
         headers = {name: value.decode(errors="replace") for name, value in texts.items()}
-        acknowledge = partial(self._acknowledgements.add, number)
         own_id = number.decode()
         time = int(own_id.partition("-")[0]) * 1_000
-        return Message(self._stream, body, acknowledge, headers, own_id, time)
-
-    async def _acknowledge(self, numbers: Sequence[bytes]) -> None:
-        try:
-            await self._client.xack(self._stream, self._group, *numbers)
-        except _ERRORS as error:
-            raise self._lost(error) from None
+        return Message(self._stream, body, number, headers, own_id, time)
 
 
 class Sink(_Connection):
     """Entries to streams: the body in the field ``field``, and ``id`` in another."""
 
-    def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
-        super().__init__(name, settings, folder, window)
-        self._pending = Gathered(self._add)
-
-    async def send(self, message: Outgoing) -> None:
-        """Add an entry, and wait until the server has it."""
-        if not message.topic:
-            raise BadEvent("topic: expected the name of a stream")
-        pending = Pending(message)
-        self._pending.add(pending)
-        await pending.done
-
-    async def _add(self, messages: Sequence[Pending]) -> None:
+    async def send(self, lot: Sequence[Pending]) -> None:
+        """Add entries, in one exchange with the server."""
+        for pending in lot:
+            if not pending.message.topic:
+                pending.tell(BadEvent("topic: expected the name of a stream"))
+        messages = [pending for pending in lot if not pending.is_done]
         settings = self._settings
         async with self._client.pipeline(transaction=False) as pipeline:
             for pending in messages:

@@ -1,7 +1,8 @@
-"""Other systems, as pumps see them: one that gives messages, and one that takes them.
+"""Other systems, as pumps see them: one that gives messages, and one that takes them, in lots.
 
-Law: a system that is away is waited for. ``receive`` and ``send`` raise SystemLost, and are called
-again after a pause; only ``open``, before anything was moved, fails for good.
+Law: a system that is away is waited for. ``receive``, ``acknowledge`` and ``send`` raise
+SystemLost, and are called again after a pause; only ``open``, before anything was moved, fails for
+good.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
@@ -19,7 +20,6 @@ from msgspec import Struct
 from broker.documents import text_of
 from broker.errors import BrokerError, ConfigurationError
 from broker.log import log
-from matcher.errors import BadEvent
 
 CONNECT_S = 10.0
 CLOSE_S = 5.0
@@ -35,15 +35,16 @@ class SystemLost(BrokerError):
 
 
 class Message(Struct, frozen=True, eq=False):
-    """A message that has come: its topic, subject or path, its body, and its acknowledgement.
+    """A message that has come: its topic, subject or path, and its body.
 
-    ``headers``: what it bears beside the body, as texts. ``id``: what the system calls it, also
-    when it comes again. ``time``: when the system got it, in microseconds.
+    ``place``: what its system needs to acknowledge it. ``headers``: what it bears beside the body,
+    as texts. ``id``: what the system calls it, also when it comes again. ``time``: when the system
+    got it, in microseconds.
     """
 
     topic: str
     body: bytes
-    acknowledge: Callable[[], None]
+    place: Any = None
     headers: Mapping[str, str] = {}
     id: str | None = None
     time: int | None = None
@@ -69,20 +70,21 @@ class Outgoing(Struct, frozen=True):
 
 
 class Pending:
-    """A message that is given to a system together with others; ``done`` once it is confirmed."""
+    """A message that a system is to confirm, and the ``position`` of its event."""
 
-    def __init__(self, message: Outgoing) -> None:
-        self.message = message
-        self.done = asyncio.get_running_loop().create_future()
+    def __init__(
+        self, message: Outgoing, position: int, told: Callable[[Pending, Exception | None], None]
+    ) -> None:
+        self.message, self.position, self._told = message, position, told
+        self.is_done = False
 
-    def tell(self, error: BadEvent | None) -> None:
-        """Say that the system has confirmed the message, or that it never will."""
-        if self.done.done():
-            return
-        if error is None:
-            self.done.set_result(None)
-        else:
-            self.done.set_exception(error)
+    def tell(self, error: Exception | None = None) -> None:
+        """Say that the system has confirmed the message, or by a BadEvent that it never will. Any
+        other error ends the connector.
+        """
+        if not self.is_done:
+            self.is_done = True
+            self._told(self, error)
 
 
 class Giver(Protocol):
@@ -94,6 +96,9 @@ class Giver(Protocol):
     async def receive(self) -> Sequence[Message]:
         """The next messages, one at least. Raises SystemLost."""
 
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Acknowledge messages, the next ones of those that were received. Raises SystemLost."""
+
     async def close(self) -> None:
         """Hang up; what was not acknowledged comes again."""
 
@@ -104,13 +109,43 @@ class Taker(Protocol):
     async def open(self) -> None:
         """Connect. Raises SystemLost."""
 
-    async def send(self, message: Outgoing) -> None:
-        """Give a message to the system, and wait until it has confirmed it. Raises BadEvent for one
-        that it will never take, and SystemLost.
+    async def send(self, lot: Sequence[Pending]) -> None:
+        """Give messages to the system, in their order, and tell each once it is confirmed, which
+        may be later. Raises SystemLost: those that were not told are given again.
         """
 
     async def close(self) -> None:
         """Hang up."""
+
+
+class Singly:
+    """Sends messages side by side, each by a call that returns once the message is confirmed, for a
+    system whose client knows no lots. The call raises BadEvent, and SystemLost: it is made again.
+    """
+
+    def __init__(self, send: Callable[[Outgoing], Awaitable[None]]) -> None:
+        self._send = send
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, lot: Sequence[Pending]) -> None:
+        """Send messages soon."""
+        for pending in lot:
+            task = asyncio.create_task(self._send_one(pending))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Give up what is not confirmed."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _send_one(self, pending: Pending) -> None:
+        try:
+            await persist(partial(self._send, pending.message))
+        except Exception as error:
+            pending.tell(error)
+        else:
+            pending.tell()
 
 
 class Access(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -169,10 +204,17 @@ async def persist(attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 class Inbox:
-    """At most so many messages that a client's callbacks have brought, until they are received."""
+    """At most so many messages that a client's callbacks have brought, until they are received; any
+    number if its user sees to the bound.
+    """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = 0) -> None:
         self._messages = asyncio.Queue[Message](most)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self._messages.qsize()
 
     async def put(self, message: Message) -> None:
         """Add a message; wait if there is no room."""
@@ -197,16 +239,18 @@ class Gathered(Generic[T]):
     given last are given again.
     """
 
-    def __init__(self, give: Callable[[Sequence[T]], Awaitable[None]]) -> None:
-        self._give = give
+    def __init__(
+        self, give: Callable[[Sequence[T]], Awaitable[None]], tasks: asyncio.TaskGroup
+    ) -> None:
+        self._give, self._tasks = give, tasks
         self._things: list[T] = []
         self._giving: asyncio.Task[None] | None = None
 
-    def add(self, thing: T) -> None:
-        """Give something soon."""
-        self._things.append(thing)
+    def add(self, things: Sequence[T]) -> None:
+        """Give things soon."""
+        self._things += things
         if self._giving is None or self._giving.done():
-            self._giving = asyncio.create_task(self._give_all())
+            self._giving = self._tasks.create_task(self._give_all())
 
     async def close(self, seconds: float) -> None:
         """Give what is left, for so long at most."""

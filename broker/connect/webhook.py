@@ -13,6 +13,7 @@ import hmac
 import http.client
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -20,7 +21,15 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Meta
 
-from broker.connect.systems import PAUSE_MAX_S, PAUSE_MIN_S, Outgoing, check_url, quoted_headers
+from broker.connect.systems import (
+    PAUSE_MAX_S,
+    PAUSE_MIN_S,
+    Outgoing,
+    Pending,
+    Singly,
+    check_url,
+    quoted_headers,
+)
 from broker.documents import content_of
 from broker.log import log
 from matcher.errors import BadEvent
@@ -56,14 +65,20 @@ class Sink:
         file = settings.secret_file
         self._secret = content_of(folder / file, "secret_file").strip() if file else b""
         self._opener = urllib.request.build_opener(_NoRedirects)
+        self._singly = Singly(self._send)
 
     async def open(self) -> None:
         """Nothing to connect to."""
 
     async def close(self) -> None:
-        """Nothing to hang up."""
+        """Give up what is not confirmed."""
+        self._singly.close()
 
-    async def send(self, message: Outgoing) -> None:
+    async def send(self, lot: Sequence[Pending]) -> None:
+        """Post messages, each until it is confirmed."""
+        self._singly.add(lot)
+
+    async def _send(self, message: Outgoing) -> None:
         """Post a message until it is confirmed. Raises BadEvent for one that is refused."""
         request, pause_s, failures = self._request(message), PAUSE_MIN_S, 0
         while True:

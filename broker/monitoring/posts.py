@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from broker.client.address import Address
 from broker.client.async_publisher import AsyncPublisher
-from broker.client.outbox import Rows, Waiting
+from broker.client.outbox import Checked, Rows
 from broker.cloudevents import CloudEvent
 from broker.errors import BrokerError, RefusedError
 from broker.schemas import known_in
@@ -212,7 +212,7 @@ class _Post:
 
     async def _batches(self, publisher: AsyncPublisher) -> list[EventBatch]:
         """The events as batches, numbered together in their order; all are checked first."""
-        lots: dict[str, list[tuple[int, Waiting]]] = {}
+        lots: dict[str, list[tuple[int, Checked]]] = {}
         rows: dict[str, Rows] = {}
         for number, event in enumerate(self._events, 1):
             if event.type not in rows:

@@ -482,8 +482,8 @@ def test_what_comes_again_on_another_link_keeps_its_numbers() -> None:
     assert (given(session), sent(session)[0]) == ([([11, 13], [1, 3], 7)], DealtWith(2, 2))
     session.acknowledge(1)
     assert sent(session) == [DealtWith(1, 1), DealtWith(4, 4)]
-    assert session.acknowledge_one(3)
-    assert not session.acknowledge_one(3)
+    assert session.acknowledge_each([3])
+    assert not session.acknowledge_each([3])
     assert sent(session) == [DealtWith(3, 3)]
     session.receive(Delivery((batch(15),), ((1,),), number=5), 1.0)
     assert given(session) == [([15], [5], 0)]

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 from event_batches import batch_of_events
@@ -15,11 +16,12 @@ from broker.connect.systems import Message
 from broker.connect.templates import Template
 from broker.connect.writing import TEXT_TYPE, Writing
 from broker.errors import ConfigurationError
-from matcher.errors import BadEvent
+from matcher.errors import BadEvent, EventError
 from matcher.formats.layout import Layout
 from matcher.formats.timeform import TimeForm
 from matcher.model import Event, EventType
 from routing.messages import Delivery
+from routing.session import NO_TIME
 
 PAGE = (Path(__file__).parents[3] / "docs" / "connect.md").read_text()
 SETTINGS = [module.Settings for module in (amqp, kafka, mqtt, nats, redis, webhook)]
@@ -51,11 +53,13 @@ def delivered(event_type, data):
 
 def read(topic, body, template="sensors/{area}/temp", kind="json", pattern="", **said):
     own_id, headers = said.pop("known_as", None), said.pop("headers", {})
-    message = Message(topic, body.encode(), lambda: None, headers, own_id, 1_500_000)
+    message = Message(topic, body.encode(), None, headers, own_id, 1_500_000)
     type_name = None if kind == "cloudevents" or "type" in said else "Temp"
     layout = Layout(**said, flat=True)
     reading = Reading(Template(template), kind, {"Temp": TEMP}, type_name, layout, pattern)
-    return reading.event(message)
+    rows, time, values, own_id = reading.event(message)
+    data = {name: value for name, value in zip(rows.type.names, values, strict=True) if value}
+    return Event(rows.type.name, time, "", own_id, data)
 
 
 def test_a_template_is_filled_and_found_again():
@@ -72,9 +76,9 @@ def test_a_template_is_filled_and_found_again():
 
 def test_attributes_are_those_of_the_topic_and_of_the_body():
     event = read("sensors/a1/temp", '{"r": {"c": 46}, "hue": 1}', columns=(("value", "r.c"),))
-    assert (event.data, event.time, event.id) == ({"area": "a1", "value": 46}, None, None)
+    assert (event.data, event.time, event.id) == ({"area": "a1", "value": 46}, NO_TIME, None)
     event = read("3/a1", "46.5 C", "{floor}/{area}", "text", r"(?P<value>[0-9.]+) C")
-    assert event.data == {"area": "a1", "value": 46.5, "floor": 3}
+    assert event.data == {"area": "a1", "value": 46.5, "floor": 3, "floor?": True}
 
 
 def test_a_message_with_a_time_is_known_by_its_content_and_one_with_an_id_by_that():
@@ -106,7 +110,7 @@ def test_a_cloud_event_may_be_in_headers(prefix):
 def test_headers_are_attributes_behind_members_and_a_message_has_an_id():
     headers = {"floor": "3", "value": "9"}
     event = read("sensors/a1/temp", '{"value": 1.5}', headers=headers, known_as="q/1", time="$time")
-    assert event.data == {"area": "a1", "value": 1.5, "floor": 3}
+    assert event.data == {"area": "a1", "value": 1.5, "floor": 3, "floor?": True}
     assert (event.time, event.id) == (1_500_000, "q/1")
 
 
@@ -137,6 +141,51 @@ def test_an_event_is_written_with_headers_key_and_in_binary_mode():
 def test_a_message_that_does_not_fit_is_refused_in_words(topic, body, kind, reason):
     with pytest.raises(BadEvent, match=re.escape(reason)):
         read(topic, body, kind=kind)
+
+
+ALL = EventType.of("All", area="string", x="float", n="int", ok="bool")
+ODD = [
+    ("x", '"hot"'), ("x", "null"), ("x", "1e999"), ("x", f"1{'0' * 400}"), ("x", '{"y": 1}'),
+    ("n", "1.5"), ("n", "9223372036854775808"), ("n", "true"), ("ok", "0"), ("area", "7"),
+    ("area", '"k\u00fcche"'), ("area", '"\\ud800"'), ("time", '"soon"'), ("time", "null"),
+    ("id", "null"), ("id", "7"), ("more", '{"x": 2.5}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_messages_that_are_read_together_have_the_events_that_they_have_alone(seed):
+    random = Random(seed)
+    columns = (("x", "more.x"),) if seed % 3 == 0 else ()
+    layout = Layout(time=random.choice([None, "$time"]), columns=columns, flat=True)
+
+    def reading():
+        return Reading(Template("s/{area}"), "json", {"All": ALL}, "All", layout)
+
+    def message(number):
+        members = {"x": "1.5", "n": str(number), "ok": "true", "more": '{"x": 0.5}'}
+        members |= {"id": f'"e{number}"'} if seed % 4 == 0 else {}
+        members |= {"time": "1500"} if seed % 5 == 0 else {}
+        if random.random() < (seed % 2) / 4:
+            members |= [random.choice(ODD)]
+        headers = {"n": "3", "ok": "true"} if seed % 7 == 0 else {}
+        for name in headers:
+            del members[name]
+        body = ", ".join(f'"{name}": {value}' for name, value in members.items())
+        topic = random.choice(["s/a1", "s/a2", "s/a1/b"] if seed % 6 == 0 else ["s/a1", "s/a2"])
+        known_as = None if seed % 8 == 0 else f"q/{number}"
+        return Message(topic, f"{{{body}}}".encode(), None, headers, known_as, 1_500_000)
+
+    messages = [message(number) for number in range(20)]
+    together = [*map(spelled, reading().events(messages))]
+    assert together == [spelled(one) for part in messages for one in reading().events([part])]
+    assert seed % 2 or seed % 6 == 0 or not any(isinstance(one, str) for one in together)
+
+
+def spelled(event):
+    if isinstance(event, EventError):
+        return str(event)
+    rows, *rest = event
+    return rows.type.name, *rest, [*map(type, rest[1])]
 
 
 def test_a_message_names_its_type():

@@ -74,6 +74,22 @@ def test_messages_of_every_quality_go_in_and_out(tmp_path, server, qos):
             wait_for(lambda sent: {float(body) for _, body in sent} >= {*had})
 
 
+def test_a_source_reads_on_when_there_is_room_again(tmp_path, server):
+    url, numbers = f"mqtt://127.0.0.1:{server}", [*range(300)]
+    own = of(SOURCE, url, window=2, mqtt__qos=0, mqtt__version="3.1.1")
+    with (
+        broker() as (_, endpoint),
+        Subscriber(endpoint, "Temp()") as sink,
+        client(server, "none") as (publisher, _),
+        connected(written(tmp_path, endpoint, own)),
+    ):
+        publisher.publish("sensors/a0", '{"value": -1}', 1, retain=True)
+        sink.receive(timeout_s=60)  # it is subscribed
+        for number in numbers:
+            publisher.publish("sensors/a1", json.dumps({"value": number}), 0)
+        assert [sink.receive(timeout_s=60).data["value"] for _ in numbers] == numbers
+
+
 def test_two_sources_share_a_subscription(tmp_path, server):
     url = f"mqtt://127.0.0.1:{server}"
     tables = [of(SOURCE, url, name, mqtt__share="pair") for name in ("first", "second")]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from connectors import confirmed
 
 from broker.connect import webhook
 from broker.connect.systems import Outgoing
@@ -55,7 +56,7 @@ def _short_pauses(monkeypatch):
 
 def sent(folder, url, **settings):
     sink = webhook.Sink("w", webhook.Settings(url, **settings), folder, 1)
-    asyncio.run(sink.send(MESSAGE))
+    asyncio.run(confirmed(sink, MESSAGE))
 
 
 def test_a_body_is_posted_with_its_id_and_a_signature(tmp_path, receiver):
@@ -91,7 +92,7 @@ def test_a_receiver_that_is_away_is_waited_for(tmp_path, caplog):
     sink = webhook.Sink("w", webhook.Settings(f"http://127.0.0.1:{port}"), tmp_path, 1)
 
     async def send():
-        sending = asyncio.create_task(sink.send(MESSAGE))
+        sending = asyncio.create_task(confirmed(sink, MESSAGE))
         while "webhook not confirmed" not in caplog.text:
             await asyncio.sleep(0.01)
         with receiving(port) as (_, _, posts):
