@@ -4,11 +4,12 @@ import { createInterface } from "node:readline";
 import { Publisher, Subscriber } from "../../clients/javascript/src/index.js";
 
 const [what, endpoint, ...rest] = process.argv.slice(2);
+const keys = process.env.KEYS ? JSON.parse(process.env.KEYS) : null;
 const plain = (_, value) => (typeof value === "bigint" ? String(value) : value);
 
 // Each line of standard input is an event; says how many are acknowledged, and what is refused.
 async function publish(name, types) {
-  const publisher = new Publisher(endpoint, { name, types: JSON.parse(types), disorderS: 3600 });
+  const publisher = new Publisher(endpoint, { name, types: JSON.parse(types), disorderS: 3600, keys });
   await publisher.ready;
   console.log("ready");
   const receipts = [];
@@ -29,7 +30,7 @@ async function publish(name, types) {
 
 // Writes so many events, each a line, and acknowledges them.
 async function subscribe(count, durable, ...filters) {
-  const subscriber = new Subscriber(endpoint, filters, { durable, credit: 20 });
+  const subscriber = new Subscriber(endpoint, filters, { durable, credit: 20, keys });
   await subscriber.ready;
   console.log("ready");
   for (let number = 0; number < Number(count); number += 1) {

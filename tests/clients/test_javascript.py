@@ -1,6 +1,7 @@
 """The client in JavaScript, run by node against real brokers."""
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -8,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from secured import broker
+from secured import broker, keys, make_keys, secured
 
 from broker import Publisher, RuleManager, Subscriber
+from broker.security.keys import load_pair
 from matcher.model import EventType
 
 CLIENT = Path(__file__).parents[2] / "clients" / "javascript"
@@ -34,10 +36,11 @@ def _packages():
 
 
 @contextmanager
-def talking(*words):
+def talking(*words, keys=None):
     """A client of JavaScript, once it is ready."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(["node", TALK, *map(str, words)], text=True, **pipes) as process:
+    own = os.environ | ({"KEYS": json.dumps(keys)} if keys else {})
+    with subprocess.Popen(["node", TALK, *map(str, words)], text=True, env=own, **pipes) as process:
         try:
             assert process.stdout.readline() == "ready\n"
             yield process
@@ -96,6 +99,26 @@ def test_events_of_python_and_of_rules_come_to_javascript():
     assert pair["data"] == {"n": 100, "s": "3"}
     assert [cause["source"] for cause in pair["cause"]] == ["python", "python"]
     assert len(pair["id"]) == 32
+
+
+def test_a_client_with_keys_comes_in_as_its_user(tmp_path):
+    make_keys(tmp_path)
+    pair, server = (load_pair(tmp_path / f"{name}.key_secret") for name in ("alice", "b1"))
+    own = {"publicKey": pair.public, "secretKey": pair.secret, "serverKey": server.public}
+    event = {"type": "All", "data": {"n": 1, "x": 0.5, "ok": True, "s": "safe"}}
+    with (
+        broker(*secured(tmp_path, "b1")) as (_, endpoint),
+        talking("subscribe", endpoint, 2, "", "All", keys=own) as sink,
+        Publisher(endpoint, name="bobs", types=[ALL], **keys(tmp_path, "bob")) as publisher,
+    ):
+        with talking("publish", endpoint, "alices", json.dumps(KINDS), keys=own) as source:
+            assert told(source, [event]) == ["1"]
+        publisher.publish("All", {**event["data"], "maybe": None}).wait()
+        had = [json.loads(sink.stdout.readline()) for _ in range(2)]
+    assert [(one["source"], one["data"]["s"]) for one in had] == [
+        ("alices", "safe"),
+        ("bobs", "safe"),
+    ]
 
 
 def test_a_client_goes_on_when_its_broker_was_killed(tmp_path):
