@@ -120,6 +120,37 @@ class Group:
                 found.append(cls(path, state, number, rows, constants, nulls))
         return tuple(found)
 
+    def read(self, columns: Collection[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """The rows with these columns of the file, ``texts`` of them as dictionaries.
+
+        A batch is handed on once the file is known to be still what it was (Law 2), whatever has
+        come of it: gone, cut short, written over or replaced. BrokerError for a file that cannot be
+        read all the same.
+        """
+        try:
+            self._verify()
+            with opened(self.path, set(texts).difference(self.constants), self.state.size) as file:
+                for batch in file.iter_batches(
+                    READ_TOGETHER,
+                    row_groups=[self.number],
+                    columns=sorted(columns),
+                    use_threads=False,
+                ):
+                    self._verify()
+                    yield batch
+        except (OSError, pa.ArrowException) as error:
+            self._verify()
+            raise BrokerError(f"{self.path} cannot be read: {error}") from error
+
+    def _verify(self) -> None:
+        """FileChanged unless the file is what it was."""
+        try:
+            is_same = State.of(self.path) == self.state
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise FileChanged(f"{self.path} is not what it was when detect looked at it")
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -172,7 +203,7 @@ class WideRows:
         return frozenset({*self.fields.values(), *(one.field for one in self.given.values())})
 
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece. Raises FileChanged, and OSError."""
+        """The rows of a piece. Raises FileChanged, and BrokerError."""
         names = self._to_read(piece)
         batches = itertools.chain.from_iterable(self._batches(one, names) for one in piece.groups)
         if len(piece.groups) > 1:
@@ -184,17 +215,11 @@ class WideRows:
         """The rows of a row group with the columns of these names."""
         texts = {self.fields[name] for name in (TYPE, SOURCE) if name in self.fields}
         texts |= {one.field for one in self.given.values() if one.kind is Kind.STRING}
-        if State.of(group.path) != group.state:
-            raise FileChanged(f"{group.path} is not what it was when detect looked at it")
-        held = sorted(names.difference(group.constants))
-        with opened(group.path, texts.difference(group.constants), group.state.size) as file:
-            for batch in file.iter_batches(
-                READ_TOGETHER, row_groups=[group.number], columns=held, use_threads=False
-            ):
-                for name in sorted(names.intersection(group.constants)):
-                    column = _repeated(group.constants[name], batch.num_rows)
-                    batch = batch.append_column(name, column)
-                yield batch
+        for batch in group.read(names.difference(group.constants), texts):
+            for name in sorted(names.intersection(group.constants)):
+                column = _repeated(group.constants[name], batch.num_rows)
+                batch = batch.append_column(name, column)
+            yield batch
 
     def _to_read(self, piece: Piece) -> frozenset[str]:
         """Columns that are wanted, or that may make a row no event."""
