@@ -15,7 +15,10 @@ says that nothing earlier will follow. What comes for an instant that was evalua
 counted and left out.
 
 Law 4: a checkpoint belongs to the rules, the columns and the number of cells it was made with, and
-an engine's state to its version too; with others it is refused.
+an engine's state to its version too; with others it is refused, and stays as it was. A cell has a
+state from the first micro-batch on that comes to it, which tells what the query is. Cell 0 is part
+of every micro-batch that brings rows (``packing``), and timers are those of cells with a state; so
+a micro-batch of another query has a cell that refuses it, and Spark commits none of its states.
 """
 
 from __future__ import annotations
@@ -109,7 +112,7 @@ class Memory(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterable[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Take in what a micro-batch brings, and evaluate what the watermark has passed."""
         before = self._known()
-        head, dropped, batches = before, 0, list[pa.RecordBatch]()
+        head, dropped, batches = before or Head(), 0, list[pa.RecordBatch]()
         for row in rows:
             dropped += row[DROPPED]
             if row[EVENTS]:
@@ -117,7 +120,7 @@ class Memory(StatefulProcessor):
         taken = late = 0
         if batches:
             given = pa.Table.from_batches(batches)
-            fresh = given.filter(pc.field(TIME) > before.mark)
+            fresh = given.filter(pc.field(TIME) > head.mark)
             taken, late = fresh.num_rows, given.num_rows - fresh.num_rows
             head = self._with_piece(head, fresh)
         found = self._go_on(key, before, head, timerValues.getCurrentWatermarkInMs())
@@ -131,15 +134,16 @@ class Memory(StatefulProcessor):
     ) -> Iterator[Row]:
         """Evaluate what the watermark has passed, where no events came."""
         head = self._known()
-        return iter(self._go_on(key, head, head, timerValues.getCurrentWatermarkInMs()))
+        return iter(self._go_on(key, head, head or Head(), timerValues.getCurrentWatermarkInMs()))
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _known(self) -> Head:
+    def _known(self) -> Head | None:
+        """How far the cell has come; None for a cell without a state."""
         kept = self._head.get()
         if kept is None:
-            return Head()
+            return None
         *numbers, plan = kept
         if plan != self._plan:
             with in_a_sentence():
@@ -163,7 +167,7 @@ class Memory(StatefulProcessor):
             pieces=head.pieces + 1,
         )
 
-    def _go_on(self, key: Any, before: Head, head: Head, watermark_ms: int) -> list[Row]:
+    def _go_on(self, key: Any, before: Head | None, head: Head, watermark_ms: int) -> list[Row]:
         """Evaluate what is before the watermark, which is nought where there is none yet."""
         part = self._part_of(key[0])
         found = list[Row]()

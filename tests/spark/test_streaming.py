@@ -395,6 +395,40 @@ def test_a_checkpoint_with_other_rules_is_refused():
         memory.handleExpiredTimer((number,), Watermark(1), None)
 
 
+def test_every_micro_batch_has_a_cell_that_knows_the_query():
+    """Cell 0 comes with all that brings rows, also without an event of its own and a watermark."""
+    stream = Stream(next(case for seed in range(100) if (case := stream_case(seed))), 4, ())
+    stream.go_on(0, "handleInputRows", iter([{"dropped": 0, "events": b""}]))
+    memory = Memory(stream.parts, "another plan")
+    memory.init(stream.cells[0])
+    with pytest.raises(ValueError, match="made with other rules, columns or cells"):
+        memory.handleInputRows((0,), [], Watermark(0))
+
+
+def test_a_stream_that_is_refused_leaves_its_checkpoint_as_it_was(spark, tmp_path):
+    """Started with other cells, and with other rules, it is refused before it writes anything,
+    whichever cells its rows come to.
+    """
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rules = PAIRS.replace("area", "s").replace("value", "v")
+    other, sink = rules.replace("1 min", "2 min"), Sink()
+
+    def start(number: int, text: str, cells: int) -> None:
+        time, key = (100 + 100 * number) * MICROSECONDS, f"a{number}"
+        temp = Event("Temp", time, "s", f"t{number}", {"s": key, "v": 50.0}, 2 * number)
+        smoke = Event("Smoke", time + 1, "s", f"s{number}", {"s": key}, 2 * number + 1)
+        write_batch(folder, number, [temp, smoke])
+        run_stream(spark, folder, sink, text, 0, cells=cells)
+
+    start(0, rules, 16)
+    for number, (text, cells) in enumerate([(rules, 4), (other, 16)], 1):
+        with pytest.raises(Exception, match="made with other rules, columns or cells"):
+            start(number, text, cells)
+    start(3, rules, 16)
+    assert [event.data["s"] for event in sink.found()] == ["a0", "a1", "a2"]
+
+
 def test_protobuf_may_be_missing_with_all_of_its_namespace(monkeypatch) -> None:
     def find(name: str) -> None:
         raise ModuleNotFoundError(name)
