@@ -4,9 +4,14 @@ Entries stand in the order in which they came; sources that run apart, or bring 
 times. Entries are read by their first times, so an event can be handed out once all entries that
 are still to be read begin later.
 
-Law: memory holds the events of the entries that overlap in time, beside the numbers of all entries.
-Of entries from 0 s to 9 s, 1 s to 3 s and 4 s to 8 s the second is handed out before the third is
-read, with the events of the first up to 4 s.
+Law: memory holds the events of the entries that overlap in time, beside the numbers of all
+entries. Of entries from 0 s to 9 s, 1 s to 3 s and 4 s to 8 s the second is handed out before the
+third is read, with the events of the first up to 4 s.
+
+An event that stands in the logs twice is handed out once: a source that loses its broker sends
+again, at another one, what it does not know to be stored. A repeat has the source, the id and the
+contents of the event (tesla.md E1), and so its time: both are handed out together, and are compared
+there.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import numpy as np
 
 from broker.errors import StoreError
 from broker.store.entries import message_of
+from matcher.contents import marks_of
 from matcher.joining import are_alike, concatenated
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from matcher.traces import TraceContexts
@@ -184,7 +190,7 @@ class Ordered:
             bound = int(self._positions.first_time[end]) if end < total else TIME_MAX + 1
             ready, waiting = _parted(_joined(waiting), bound)
             if ready:
-                yield Step(ready, order_of(ready), bound)
+                yield Step(*_once(ready), bound)
             count = sum(map(len, waiting))
             enough = max(HANDED_OUT, 2 * count)
 
@@ -245,17 +251,51 @@ def order_of(batches: Sequence[EventBatch]) -> Int64s:
     """The order by time, source and number (E4)."""
     if stand_in_order(batches):
         return np.arange(len(batches[0]))
+    order: Int64s = np.lexsort(_keys(batches))
+    return order
+
+
+def _once(batches: Sequence[EventBatch]) -> tuple[list[EventBatch], Int64s]:
+    """The events without repeats, and their order."""
+    order = order_of(batches)
+    if stand_in_order(batches):
+        return [*batches], order
+    keys = np.array(_keys(batches))[:, order]
+    is_alike = (keys[:, 1:] == keys[:, :-1]).all(axis=0)
+    if not is_alike.any():
+        return [*batches], order
+    suspects = np.zeros(len(order), np.bool_)
+    suspects[order[1:][is_alike]] = suspects[order[:-1][is_alike]] = True
+    left, first = list[EventBatch](), 0
+    for batch in batches:
+        places = np.flatnonzero(suspects[first : first + len(batch)])
+        first += len(batch)
+        repeats = _repeats(batch.take(places))
+        if repeats:
+            batch = batch.take(np.delete(np.arange(len(batch)), places[repeats]))
+        left.append(batch)
+    return left, order_of(left)
+
+
+def _repeats(batch: EventBatch) -> list[int]:
+    """The places of events that stand in the batch before."""
+    named = zip(batch.ids.source.tolist(), batch.ids.printed(), marks_of(batch), strict=True)
+    known, repeats = set[tuple[str, str, bytes]](), list[int]()
+    for place, name in enumerate(named):
+        repeats.append(place) if name in known else known.add(name)
+    return repeats
+
+
+def _keys(batches: Sequence[EventBatch]) -> tuple[Int64s, Int64s, Int64s]:
+    """The numbers, sources and times of events, sources as numbers in the order of their names."""
     names = sorted({name for one in batches for name in one.ids.source.values})
     places = {name: place for place, name in enumerate(names)}
     sources = [
         np.array([places[name] for name in one.ids.source.values], np.int64)[one.ids.source.codes]
         for one in batches
     ]
-    order: Int64s = np.lexsort(
-        (
-            np.concatenate([one.ids.sequence for one in batches]),
-            np.concatenate(sources),
-            np.concatenate([one.time for one in batches]),
-        )
+    return (
+        np.concatenate([one.ids.sequence for one in batches]),
+        np.concatenate(sources),
+        np.concatenate([one.time for one in batches]),
     )
-    return order

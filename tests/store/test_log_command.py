@@ -148,6 +148,39 @@ def test_events_are_exported_in_the_order_of_their_times(stored, tmp_path):
     assert output.read_text() == done.stdout
 
 
+def test_an_event_that_stands_in_the_log_twice_is_exported_once(tmp_path):
+    """A repeat has the source, the id and the contents of another; whatever differs is given."""
+
+    def publish(value, name="7", source="s"):
+        ids = None if name is None else [name]
+        row = {"area": "a", "value": value}
+        batch = batch_of(TEMP, [row], source=source, times=[START], first_sequence=7, ids=ids)
+        return entry_of(source, Publish((batch,)))
+
+    given = [
+        publish(20.0),
+        publish(20.0, source="other"),
+        publish(20.0),  # sent again
+        publish(20.0, "8"),  # of the same number, as hashes of ids may be
+        publish(21.0),  # a conflict, which nothing hides
+        publish(22.0, None),
+        publish(22.0, None),
+    ]
+    with Store.open(tmp_path / "b1") as store:
+        for entry in given:
+            store.write([Append(entry)])
+        assert store.wait(store.write([]), 30)
+    events = events_of(log("export", "--data", tmp_path / "b1").stdout)
+    told = sorted((e["source"], e["id"], e["data"]["value"]) for e in events)
+    assert told == [
+        ("other", "7", 20.0),
+        ("s", "7", 20.0),
+        ("s", "7", 21.0),
+        ("s", "7", 22.0),
+        ("s", "8", 20.0),
+    ]
+
+
 def test_a_stretch_of_time_and_types_are_exported(stored):
     every = events_of(log("export", "--data", stored).stdout)
     low, high = every[700]["time"], every[1_900]["time"]
