@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test studies oldest test-spark spark-versions wheel check lint bench gpu campaign combinations \
-	bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
+.PHONY: demo test studies oldest test-spark spark-versions wheel site check lint bench gpu campaign \
+	combinations bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
 # start hundreds, and most of what each does before its work is that.
@@ -77,6 +77,12 @@ spark-versions: test-spark
 # a file, a broker with clients, and Spark where there is Java.
 wheel: $(VENV)/.ready
 	$(BIN)/python tools/wheel.py build/wheel
+
+# All pages as a site with search, and a reference of the public classes from their docstrings, in
+# build/site. A link that leads nowhere is an error. What generates it is installed when it is asked for.
+site: $(VENV)/.ready
+	$(INSTALL) -e ".[dev,site]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/site.py
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
