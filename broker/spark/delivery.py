@@ -4,6 +4,11 @@ Law: nothing is forgotten until a broker has acknowledged it. A broker that is l
 its turn, and the next in the list gets what was not acknowledged, under the same ids. A broker that
 answers but takes nothing is waited for without end: that is back-pressure.
 
+Of several attempts at one part (``spark.speculation``) one is at work: another waits for as long as
+the broker has a live client of that name. It goes on when the first has ended or is lost, and what
+that had published counts once, by its ids. So an attempt is never refused for being early, which
+Spark would count as a failure of the task.
+
 What the lost broker had taken, without its word having come back, is sent to another. Brokers of
 one network know by the ids what has come to them before (routing.delivery.deduplicator), so
 it takes effect once. What the lost broker had confirmed and not passed on is lost with it.
@@ -11,14 +16,20 @@ it takes effect once. What the lost broker had confirmed and not passed on is lo
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from broker.client.manager import RuleManager
 from broker.client.publisher import Publisher
-from broker.errors import BrokerUnreachable, PublishBlocked
+from broker.errors import BrokerUnreachable, PublishBlocked, RefusedError
 from broker.spark.options import NO_KEYS, Keys
 from matcher.model import EventBatch, EventType
+from routing.messages import Code
+
+TURN_S = 0.5
+"""So often an attempt looks whether the one before it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +158,47 @@ class Delivery:
         while self._brokers:
             self.endpoint = self._brokers.pop(0)
             try:
-                return Publisher(
-                    self._keys.address(self.endpoint),
-                    name=self._name,
-                    types=self._types,
-                    acks="none" if self._acks == "none" else "broker",
-                    replay=self._replay,
-                    live=False,
-                    timeout_s=self._timeout_s,
-                    connect_timeout_s=min(self._timeout_s, 5.0),
-                )
+                return self._in_turn()
             except BrokerUnreachable as error:
                 self._told.append(str(error))
         raise BrokerUnreachable(f"no broker is left: {'; '.join(self._told)}")
+
+    def _in_turn(self) -> Publisher:
+        """A publisher, once no other attempt at the part is at work. RefusedError where the name is
+        taken, and nobody has been at work under it for ``timeout_s``.
+        """
+        ends = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._connected()
+            except RefusedError as refusal:
+                if refusal.code != Code.NAME_TAKEN.value:
+                    raise
+                now = time.monotonic()
+                if self._is_at_work():
+                    ends = now + self._timeout_s
+                elif now > ends:
+                    raise
+            time.sleep(TURN_S)
+
+    def _connected(self) -> Publisher:
+        return Publisher(
+            self._keys.address(self.endpoint),
+            name=self._name,
+            types=self._types,
+            acks="none" if self._acks == "none" else "broker",
+            replay=self._replay,
+            live=False,
+            timeout_s=self._timeout_s,
+            connect_timeout_s=min(self._timeout_s, 5.0),
+        )
+
+    def _is_at_work(self) -> bool:
+        """Whether a live client of the broker bears the name."""
+        address, timeout_s = self._keys.address(self.endpoint), min(self._timeout_s, 5.0)
+        with RuleManager(address, connect_timeout_s=timeout_s) as manager:
+            sources = manager.status()["sources"]
+        return any(
+            source["name"] == self._name and source["standing"] == "live" and not source["home"]
+            for source in sources
+        )

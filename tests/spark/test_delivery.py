@@ -1,5 +1,6 @@
 """Delivery without Spark: what a lost broker has, the next is not sent; what it has not, it is."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -97,6 +98,34 @@ def test_the_next_broker_gets_what_the_lost_one_had_not_confirmed(both):
         values += delivered(subscriber, HALF)
         assert values == [*range(start, start + 2 * HALF)]
         assert delivery.resent <= HALF
+
+
+def test_a_second_attempt_at_a_part_waits_for_the_first(monkeypatch):
+    """As with speculation: whichever ends first, the events count once, and no attempt fails."""
+    monkeypatch.setattr(deliveries, "TURN_S", 0.05)
+    with BrokerProcess("--engine", "naive") as broker:
+
+        def attempt() -> Delivery:
+            name = part_name("twice", 0)
+            options = {"acks": "broker", "batch_events": 64, "timeout_s": 2.0}
+            return Delivery([broker.endpoint], name, [MOVED], **options)
+
+        def second() -> None:
+            delivery = attempt()
+            delivery.send([moved(0, 200)])
+            delivery.finish()
+
+        with Subscriber(broker.endpoint, "Moved()") as subscriber:
+            first = attempt()
+            first.send([moved(0, 100)])
+            first.confirm()
+            with ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(second)
+                with pytest.raises(TimeoutError):
+                    waiting.result(3.0)  # longer than the timeout: the first is alive
+                first.give_up()
+                waiting.result(60)
+            assert delivered(subscriber, 200) == [*range(200)]
 
 
 class Slow:
