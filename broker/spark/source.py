@@ -6,8 +6,11 @@ tasks, so nothing that is made here may hold a connection.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrameReader, DataFrameWriter
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -15,6 +18,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from broker.spark.environment import verify_workers
 from broker.spark.errors import in_a_sentence
@@ -71,13 +75,39 @@ class RexmqDataSource(DataSource):
 
 
 def register(session: SparkSession) -> None:
-    """Make ``format("rexmq")`` known to a session, and that the active one of this thread.
-
-    Spark looks for formats in the session that is active in a thread, and none is in a thread that
-    has just begun: there, call it again. Raises SparkUnavailable where workers have no RexMQ.
+    """Make ``format("rexmq")`` known to a session, in all threads. Raises SparkUnavailable where
+    workers have no RexMQ.
     """
     verify_workers(session)
+    _activate(session)
+    _follow_sessions()
+    session.dataSource.register(RexmqDataSource)
+
+
+def _activate(session: SparkSession) -> None:
+    """Make a session the active one of this thread."""
     java = getattr(session, "_jvm", None)
     if java is not None:  # Spark Connect looks in the session that is given
         java.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
-    session.dataSource.register(RexmqDataSource)
+
+
+@functools.cache
+def _follow_sessions() -> None:
+    """Let readers and writers make their sessions active as they are given the format.
+
+    Java looks for formats in the session that is active in a thread. A thread that has just begun
+    has none, and one that has had two sessions may have the other; but a reader or a writer of
+    Python's knows whose it is.
+    """
+    for kind in (DataFrameReader, DataFrameWriter, DataStreamReader, DataStreamWriter):
+        setattr(kind, "format", _following(kind.format))  # noqa: B010
+
+
+def _following(given: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    @functools.wraps(given)
+    def format_of(own: Any, source: str) -> Any:
+        if source.lower() == RexmqDataSource.name():
+            _activate(own._spark)
+        return given(own, source)
+
+    return format_of

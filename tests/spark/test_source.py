@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from connector import (
@@ -197,37 +198,31 @@ def test_bad_rows_are_refused_or_dropped(spark, endpoint):
         assert [event.data["value"] for event in received(subscriber, 2)] == [1.0, 4.0]
 
 
-def test_threads_write_once_they_have_made_the_session_theirs(spark, endpoint):
+def test_threads_write_by_the_session_that_they_share(spark, endpoint):
     register(spark)
     declared(endpoint, "Threaded")
-    frame, told = readings(spark, 10), []
-
-    def writing():
-        try:
-            register(spark)
-            written(frame, endpoint, "Threaded")
-        except Exception as error:
-            told.append(error)
-
-    with Subscriber(endpoint, "Threaded()") as subscriber:
-        thread = threading.Thread(target=writing)
-        thread.start()
-        thread.join()
-        assert told == []
+    frame = readings(spark, 10)
+    with Subscriber(endpoint, "Threaded()") as subscriber, ThreadPoolExecutor(1) as pool:
+        pool.submit(written, frame, endpoint, "Threaded").result()
         assert len(received(subscriber, 10)) == 10
 
 
 def test_sessions_know_the_format_each(spark):
-    """A second one, and the first one again: Spark looks in the one that is active."""
+    """Spark looks in the one that is active, which a reader or writer of another makes its own."""
+    second, third = spark.newSession(), spark.newSession()
     register(spark)
-    second = spark.newSession()
     register(second)
     options = {"type": "R", "broker": NOBODY, "timeout": "100 ms"}
-    for session in (second, spark):
-        register(session)
+
+    def failing(session) -> str:
         frame = session.sql("select timestamp_seconds(id) as time, 1d as value from range(2)")
-        with pytest.raises(Exception, match="no broker is left"):
+        with pytest.raises(Exception, match=r"\S") as failure:
             frame.write.format("rexmq").options(**options).mode("append").save()
+        return str(failure.value)
+
+    for session in (spark, second, spark):
+        assert "no broker is left" in failing(session)
+    assert "DATA_SOURCE_NOT_FOUND" in failing(third)
 
 
 def test_a_lost_broker_is_passed_over_and_none_left_is_told(spark, endpoint):
