@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from broker.client.logs import NOWHERE, BrokerLog, logged_types
@@ -43,7 +43,7 @@ from broker.spark.target import of_first
 from broker.store.entries import message_of
 from broker.store.ordered import Step, Wanted
 from matcher.model import TIME_MAX, TIME_MIN, EventType
-from routing.messages import Code
+from routing.messages import Code, LogPart
 
 Positions = Mapping[str, int]
 Offset = Mapping[str, tuple[int, int | None]]
@@ -153,7 +153,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None
 
     def _verify(self, manager: RuleManager, offset: Offset) -> None:
-        """BrokerError where a log is not the one that was read (Law 2)."""
+        """BrokerError where a log is not the one that was read (Law 2), unless that is borne."""
+        if not self._options.fails_on_loss:
+            return
         for name in self._names(manager):
             position, checksum = offset.get(name, (0, None))
             last = self._log(manager, name).outlined(NOWHERE).last
@@ -206,13 +208,18 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with in_a_sentence(), self._manager() as manager:
             for offset in (start, end):
                 self._verify(manager, offset)
+        spans = {
+            name: (start.get(name, (0, None))[0], last) for name, (last, _) in sorted(end.items())
+        }
+        entries = sum(max(0, last - after) for after, last in spans.values())
+        size = max(1, min(ENTRIES_AT_ONCE, entries // self._options.parts_min))
         forgotten = sorted(start.keys() - end.keys())
         if forgotten:  # with Spark 4.1, which does not say where a micro-batch begins
             raise BrokerError(f"the log of broker {forgotten[0]!r}, which was read, is not known")
         return [
-            Span(name, after, min(after + ENTRIES_AT_ONCE, last))
-            for name, (last, _) in sorted(end.items())
-            for after in range(start.get(name, (0, None))[0], last, ENTRIES_AT_ONCE)
+            Span(name, at, min(at + size, last))
+            for name, (after, last) in spans.items()
+            for at in range(after, last, size)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -225,10 +232,11 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = start_time(self._options.start)
         schemas = {one.name: one for one in self._types}
         past = Past(self._options.filters, (), schemas, TIME_MIN if begin is None else begin)
+        wanted = Wanted(frozenset(schemas), before=self._options.before)
         with self._manager() as manager:
             log, after = self._log(manager, span.broker), span.after
             while after < span.until:
-                part = log.behind(after)
+                part = self._part(log, after)
                 if part.read <= after:
                     raise BrokerError(f"the log of broker {span.broker!r} ends at {part.last}")
                 after = part.read
@@ -236,11 +244,23 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     batch
                     for entry in part.entries
                     if entry.position <= span.until
-                    for batch in message_of(entry).batches
-                    if batch.type.name in schemas
+                    for given in message_of(entry).batches
+                    if (batch := wanted.of(given)) is not None
                 ]
                 for delivery in past.take(Step(batches, NO_ORDER, TIME_MAX), {}):
                     yield from (rows_of(one, self._types) for one in delivery.batches)
+
+    def _part(self, log: BrokerLog, after: int) -> LogPart:
+        """The entries behind a position; where those are gone, and that is borne, the first that
+        are kept.
+        """
+        try:
+            return log.behind(after)
+        except RefusedError as refusal:
+            is_gone = refusal.code == Code.TRIMMED.value
+            if not is_gone or self._options.fails_on_loss:
+                raise
+            return log.behind(self._begin(log))
 
     def _log(self, manager: RuleManager, name: str, since: int | None = None) -> BrokerLog:
         return BrokerLog(manager, name, Wanted(frozenset(self._options.types), since))
@@ -274,3 +294,19 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def schema(self) -> StructType:
         """The columns of what is read."""
         return schema_of(self._types)
+
+
+class LogReader(DataSourceReader):
+    """For ``spark.read``: what a stream takes that ends with what there is."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._stream = LogStream(options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Stretches of the logs, up to where they end now."""
+        start = self._stream.initialOffset()
+        return self._stream.partitions(start, self._stream.latestOffset(start, ALL))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The events of a stretch; of none, for Spark has a task also where there are none."""
+        return self._stream.read(partition) if isinstance(partition, Span) else iter(())

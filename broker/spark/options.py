@@ -17,7 +17,9 @@ from broker.client.start import start_time
 from matcher.formats.layout import PLAIN, Layout, columns_of
 from matcher.formats.timeform import TimeForm
 from matcher.identity import hash_128, printed
+from matcher.model import TIME_MIN
 from matcher.times import UNITS
+from rules.errors import did_you_mean
 
 TABLE: Mapping[str, tuple[str, str]] = {
     "broker": ("REXMQ_BROKER", "endpoints, separated by commas: the first that answers is used"),
@@ -51,12 +53,25 @@ TABLE: Mapping[str, tuple[str, str]] = {
     "timeout": ("30 s", "how long without a broker until the next is tried"),
     "subscribe": ("", "filters such as Fire(value > 45), separated by ;. Needed to read"),
     "for": ("", "how long to collect events; needed to read, but for a stream"),
-    "start": ("earliest", "streams: where a query begins, earliest, new or a time"),
+    "start": ("earliest", "logs: where a query begins, earliest, new or a time"),
+    "end": ("new", "logs: where a read ends, new (what there is by now) or a time, not included"),
     "maxeventspertrigger": ("", "streams: how many events a micro-batch has, by and large"),
+    "minpartitions": ("", "logs: how many tasks read them at least, as far as there are entries"),
+    "failondataloss": ("true", "logs: false: go on where entries that were to be read are gone"),
     "form": ("", "for publish() alone"),
     "origin": ("", "for publish() alone"),
 }
 """Names, defaults and meanings."""
+SYNONYMS: Mapping[str, str] = {
+    "startingoffsets": "start",
+    "startingtimestamp": "start",
+    "endingoffsets": "end",
+    "endingtimestamp": "end",
+    "maxoffsetspertrigger": "maxeventspertrigger",
+}
+"""Names of options that users of Kafka's source know. Its times count milliseconds."""
+_LATEST = "latest"
+"""What Kafka's source calls ``new``."""
 ORDERS = ("held", "time", "none")
 WRITERS = ("arrow", "rows")
 _SOURCE_MAX = 200
@@ -148,7 +163,7 @@ class WriteOptions:
             given["metrics"],
             given["form"],
             given["origin"],
-            _one_of("replay", given["replay"].lower(), ("true", "false")) == "true",
+            _is_true("replay", given["replay"]),
             _layout(given),
             _keys(given),
         )
@@ -187,8 +202,9 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Options of a stream from the logs of a network: ``filters`` as in ReadOptions, ``start`` as
-    ``Subscriber`` has it, and the events of a micro-batch (None: all there are).
+    """Options of reading the logs of a network: ``filters`` as in ReadOptions, ``start`` as
+    ``Subscriber`` has it, and the events of a micro-batch (None: all there are). ``before``: a time
+    in microseconds; ``parts_min`` tasks at least; ``fails_on_loss`` where entries are gone.
     """
 
     brokers: tuple[str, ...]
@@ -197,6 +213,9 @@ class StreamOptions:
     events_max: int | None
     timeout_s: float
     keys: Keys = NO_KEYS
+    before: int | None = None
+    parts_min: int = 1
+    fails_on_loss: bool = True
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> StreamOptions:
@@ -205,22 +224,44 @@ class StreamOptions:
         if given["for"]:
             raise ValueError("option for belongs to spark.read: a stream ends when it is stopped")
         start_time(given["start"])
-        most = given["maxeventspertrigger"]
-        if most and not (most.isdecimal() and int(most)):
-            raise ValueError(f"option maxEventsPerTrigger is a number of events, not {most!r}")
         return cls(
             _brokers(given["broker"]),
             _filters(given["subscribe"]),
             given["start"],
-            int(most) if most else None,
+            _count("maxEventsPerTrigger", "events", given["maxeventspertrigger"]),
             seconds("timeout", given["timeout"]),
             _keys(given),
+            _end(given["end"]),
+            _count("minPartitions", "tasks", given["minpartitions"]) or 1,
+            _is_true("failOnDataLoss", given["failondataloss"]),
         )
 
     @property
     def types(self) -> tuple[str, ...]:
         """The types that the filters name, each once."""
         return _types_in(self.filters)
+
+
+def _end(text: str) -> int | None:
+    """The time before which a read of logs ends, None for all that there is; ValueError."""
+    try:
+        end = start_time(text)
+    except ValueError:
+        end = TIME_MIN
+    if end == TIME_MIN:
+        raise ValueError(f"option end is 'new' or a time, not {text!r}")
+    return end
+
+
+def _count(name: str, of: str, text: str) -> int | None:
+    """A number of at least one, None where none is given; ValueError."""
+    if text and not (text.isdecimal() and int(text)):
+        raise ValueError(f"option {name} is a number of {of}, not {text!r}")
+    return int(text) if text else None
+
+
+def _is_true(name: str, text: str) -> bool:
+    return _one_of(name, text.lower(), ("true", "false")) == "true"
 
 
 def _filters(text: str) -> tuple[str, ...]:
@@ -253,7 +294,7 @@ def seconds(name: str, text: str) -> float:
 
 def _layout(given: Mapping[str, str]) -> Layout:
     """The columns of the attributes, and the form of the times; ValueError."""
-    cuts = _one_of("timeCut", given["timecut"].lower(), ("true", "false")) == "true"
+    cuts = _is_true("timeCut", given["timecut"])
     unit = _one_of("timeUnit", given["timeunit"], tuple(UNITS))
     form = TimeForm(unit, given["timezone"] or None, given["timeformat"] or None, cuts)
     return Layout(time=given["time"], columns=columns_of(given["columns"]), times=form)
@@ -261,11 +302,25 @@ def _layout(given: Mapping[str, str]) -> Layout:
 
 def _checked(options: Mapping[str, Any]) -> dict[str, str]:
     lowered = {name.lower(): str(value) for name, value in options.items()}
-    unknown = sorted(set(lowered) - set(TABLE) - _SPARKS_OWN)
+    known = {*TABLE, *SYNONYMS}
+    unknown = sorted(set(lowered) - known - _SPARKS_OWN)
     if unknown:
-        raise ValueError(f"no option is called {unknown[0]!r}; there are {', '.join(TABLE)}")
+        hint = did_you_mean(unknown[0], known) or f"there are {', '.join(TABLE)}"
+        raise ValueError(f"no option is called {unknown[0]!r}; {hint}")
+    for name in sorted(SYNONYMS.keys() & lowered):
+        if SYNONYMS[name] in lowered:
+            raise ValueError(f"options {SYNONYMS[name]} and {name} say the same: give one")
+        lowered[SYNONYMS[name]] = _as_ours(name, lowered.pop(name))
     defaults = {name: default for name, (default, _) in TABLE.items()}
     return {**defaults, "broker": "", "key": "", "serverkey": "", **lowered}
+
+
+def _as_ours(name: str, value: str) -> str:
+    """The value of an option of Kafka's source as ours has it."""
+    if value == _LATEST:
+        return "new"
+    is_time = name.endswith("timestamp") and value.isdecimal()
+    return f"{value[:-3] or 0}.{value[-3:]:0>3}" if is_time else value
 
 
 def _keys(given: Mapping[str, str]) -> Keys:

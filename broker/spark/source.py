@@ -22,7 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from broker.spark.environment import verify_workers
 from broker.spark.errors import in_a_sentence
-from broker.spark.log_stream import LogStream
+from broker.spark.log_stream import LogReader, LogStream
 from broker.spark.options import ReadOptions, StreamOptions, WriteOptions
 from broker.spark.reading import Reader, schema_of, types_of
 from broker.spark.target import Target
@@ -51,6 +51,8 @@ class RexmqDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         with in_a_sentence(ValueError):
+            if not self.options.get("for"):
+                return LogReader(StreamOptions.of(self.options))
             options = ReadOptions.of(self.options)
             return Reader(options, types_of(options))
 

@@ -1,18 +1,20 @@
 """A stream from the logs of three brokers, read by real Spark."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker import Publisher, RuleManager
-from broker.errors import BrokerError
+from broker.errors import BrokerError, RefusedError
 from broker.process import BrokerProcess
 from broker.spark import log_stream, register
 from broker.spark.limits import BOUNDED, ReadAllAvailable
 from broker.spark.options import StreamOptions
 from broker.store import Put, Store
 from matcher import EventType
+from matcher.model import MICROSECONDS
 
 READ = EventType.of("Read", area="string", value="float")
 
@@ -82,6 +84,19 @@ def test_a_new_query_begins_with_the_first_entry_that_is_kept(tmp_path, monkeypa
         spans = stream.partitions(start, end)
         read = [batch.num_rows for span in spans for batch in stream.read(span)]
         assert (len(spans), sum(read)) == (4, 7)
+        begun_before = {"b1": [2, None]}
+        with pytest.raises(RefusedError, match="keeps entries from position 6 on; 3 is"):
+            [*stream.read(stream.partitions(begun_before, end)[0])]
+        bears = replace(options, fails_on_loss=False, parts_min=12)
+        stream = log_stream.LogStream(bears)
+        spans = stream.partitions(begun_before, end)
+        values = [
+            value
+            for span in spans
+            for batch in stream.read(span)
+            for value in batch.column("value").to_pylist()
+        ]
+        assert (len(spans), values) == (10, [float(value) for value in range(5, 12)])
         with pytest.raises(BrokerError, match="the log of broker 'gone', which was read, is not"):
             stream.partitions({**start, "gone": [3, None]}, end)
 
@@ -132,3 +147,44 @@ def test_a_log_that_is_an_older_copy_of_the_one_that_was_read_ends_the_query(spa
         with_broker(range(200, 208))
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert sorted(int(row["value"]) for row in rows) == [*range(10)]
+
+
+def test_a_stretch_of_the_logs_is_read_as_a_frame(spark, network):
+    """Both logs, from a time on and before another, by as many tasks as are asked for."""
+    register(spark)
+    for endpoint, source in zip(network, ("s1", "s2"), strict=True):
+        with Publisher(endpoint, name=source, types=[READ], connect_timeout_s=60) as publisher:
+            for second in range(10):
+                at = (1_700_000_000 + second) * MICROSECONDS
+                publisher.publish("Read", at=at, area=source, value=1.0)
+                publisher.wait(60)
+    reader = spark.read.format("rexmq").options(broker=network[0], subscribe="Read()")
+    frame = reader.options(
+        startingTimestamp="1700000002000", end="1700000006", minPartitions="5"
+    ).load()
+    rows = sorted((row["area"], row["time"].timestamp() - 1_700_000_000) for row in frame.collect())
+    assert rows == [(source, float(second)) for source in ("s1", "s2") for second in range(2, 6)]
+    assert frame.rdd.getNumPartitions() >= 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"startingOffsets": "soon"}, "start is 'new', 'earliest' or a time"),
+        ({"startingOffsets": "latest", "start": "new"}, "start and startingoffsets say the same"),
+        ({"endingOffsets": "earliest"}, "option end is 'new' or a time, not 'earliest'"),
+        ({"minPartitions": "0"}, "option minPartitions is a number of tasks, not '0'"),
+        ({"failOnDataLoss": "no"}, "option failOnDataLoss is true or false, not 'no'"),
+        ({"maxOffsetPerTrigger": "5"}, "did you mean maxoffsetspertrigger"),
+    ],
+)
+def test_options_of_logs_that_make_no_sense_are_named(options, said):
+    with pytest.raises(ValueError, match=said):
+        StreamOptions.of({"subscribe": "Read()", **options})
+
+
+def test_options_have_the_names_that_users_of_kafka_know():
+    given = {"startingOffsets": "latest", "endingTimestamp": "1700000000500"}
+    known = StreamOptions.of({"subscribe": "A()", "maxOffsetsPerTrigger": "7", **given})
+    own = {"start": "new", "end": "1700000000.5", "maxEventsPerTrigger": "7"}
+    assert known == StreamOptions.of({"subscribe": "A()", **own})

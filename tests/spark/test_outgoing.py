@@ -105,7 +105,7 @@ def test_ids_stay_with_their_rows_when_others_are_left_out():
         ({"type": "A", "order": "size"}, "option order is held or time or none, not 'size'"),
         ({"type": "A", "batch": "0"}, "option batch is a number of events"),
         ({"type": "A", "timeout": "soon"}, "option timeout is a duration such as 30 s"),
-        ({"type": "A", "tpye": "B"}, "no option is called 'tpye'"),
+        ({"type": "A", "tpye": "B"}, "no option is called 'tpye'; did you mean type?"),
         ({"type": "A, B"}, "option typeColumn says which column tells them apart"),
         ({"type": "A", "speed": "fast", "order": "time"}, "option speed is a positive number"),
         ({"type": "A", "speed": "60"}, "option speed needs option order 'time'"),
