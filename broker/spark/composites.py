@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark
 
-from broker.spark.frames import SPARK_TYPES
+from broker.spark.frames import SPARK_TYPES, column_name, quoted
 from matcher.formats.printed import printed_causes, printed_ids, strings
 from matcher.model import EventBatch, EventType, Kind, StringColumn
 
@@ -67,24 +67,34 @@ def rows(batch: EventBatch, types: Sequence[EventType], *, full_cause: bool) -> 
         if event_type.name != batch.type.name:
             columns[event_type.name] = pa.nulls(count, _struct(event_type))
         elif event_type.attributes:
-            arrays = [_array(batch, place) for place in range(len(event_type.declared))]
             columns[event_type.name] = pa.StructArray.from_arrays(
-                arrays, fields=list(_struct(event_type))
+                attribute_columns(batch), fields=list(_struct(event_type))
             )
         else:
             columns[event_type.name] = pa.array([{}] * count, _struct(event_type))
     return pa.record_batch(columns)
 
 
+def attribute_columns(batch: EventBatch) -> list[pa.Array]:
+    """The values of the declared attributes, in their order."""
+    return [_array(batch, place) for place in range(len(batch.type.declared))]
+
+
 def of_type(composites: DataFrame, name: str) -> DataFrame:
     """The composite events of one type as a table of its own: ``time``, its attributes, ``source``,
-    ``id`` and ``cause``. ValueError where there is no such type.
+    ``id`` and ``cause``. An attribute that is called like one of these has the column ``attribute
+    id``. ValueError where there is no such type.
     """
     names = composites.schema.names[len(spark_schema(())) :]
     if name not in names:
         raise ValueError(f"no type {name!r} is among the composite events: {', '.join(names)}")
+    struct = quoted(name)
+    attributes = [
+        struct.getField(field).alias(column_name(field))
+        for field in composites.select(f"`{name}`.*").columns
+    ]
     table = composites.where(f.col("type") == name).select(
-        "time", f.col(f"`{name}`.*"), "source", "id", "cause"
+        "time", *attributes, "source", "id", "cause"
     )
     # What detect has packed is let go with its result, which the caller may keep no longer.
     weakref.finalize(table, id, composites).atexit = False

@@ -399,6 +399,13 @@ def held(frame: DataFrame, name: str) -> str | None:
     return next((one for one in called if one in frame.columns), None)
 
 
+def column_name(attribute: str) -> str:
+    """The name of an attribute's column in a table, beside the columns that every table has. Names
+    that differ in case alone are one name to Spark.
+    """
+    return NAMED + attribute if attribute.lower() in RESERVED else attribute
+
+
 def quoted(name: str) -> Column:
     """A column by its name, whatever characters that has."""
     return f.col("`" + name.replace("`", "``") + "`")

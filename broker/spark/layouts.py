@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from broker.spark.frames import DECLARED, NAMED, RESERVED, TIME, Frames, check_frames, quoted
+from broker.spark.frames import DECLARED, TIME, Frames, check_frames, column_name, quoted
 from matcher.errors import EventError
 from matcher.formats.layout import Layout
 from matcher.formats.timeform import TimeForm
@@ -56,9 +56,6 @@ def _named(frame: DataFrame, layout: Layout, type_name: str | None) -> DataFrame
     roles = layout.roles(frame.columns, where, type_name)
     columns = [quoted(column).alias(role) for role, column in roles.roles.items()]
     for name, column in roles.attributes.items():
-        if name not in roles.guessed:
-            name = DECLARED + name
-        elif name in RESERVED:
-            name = NAMED + name
+        name = column_name(name) if name in roles.guessed else DECLARED + name
         columns.append(quoted(column).alias(name))
     return frame.select(columns)

@@ -1,7 +1,8 @@
 """Reading from a running broker: what a subscriber gets in so many seconds.
 
-Events of one type come with its attributes as columns; those of several, with a struct for each
-type (``composites``), so that one subscriber, in one task, can have them all.
+Events of one type come with its attributes as columns, under ``frames.column_name``; those of
+several, with a struct for each type (``composites``), so that one subscriber, in one task, can have
+them all.
 """
 
 from __future__ import annotations
@@ -16,18 +17,16 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from broker.client.subscriber import Subscriber
 from broker.errors import BrokerUnreachable
-from broker.spark.composites import rows, spark_schema
+from broker.spark.composites import attribute_columns, rows, spark_schema
 from broker.spark.errors import in_a_sentence
-from broker.spark.frames import SPARK_TYPES
+from broker.spark.frames import SPARK_TYPES, column_name
 from broker.spark.options import ReadOptions
 from broker.spark.target import known_types, of_first
 from matcher.errors import SchemaError
-from matcher.formats.tabular import to_arrow
 from matcher.model import EventBatch, EventType
 
 LOOK_S = 1.0
 """So often it is looked whether the broker is still there."""
-_COMMON = ("type", "time", "source", "id")
 
 
 def types_of(options: ReadOptions) -> tuple[EventType, ...]:
@@ -52,26 +51,24 @@ def schema_of(types: Sequence[EventType]) -> spark.StructType:
     """The columns of events of these types."""
     if len(types) > 1:
         return spark_schema(types)
-    schema = spark_schema(())
-    causes = schema.fields.pop()
-    for attribute in types[0].declared:
-        schema.add(attribute.name, SPARK_TYPES[attribute.kind])
-    return schema.add(causes)
+    *common, cause = spark_schema(()).fields
+    own = [
+        spark.StructField(column_name(attribute.name), SPARK_TYPES[attribute.kind])
+        for attribute in types[0].declared
+    ]
+    return spark.StructType([*common, *own, cause])
 
 
 def rows_of(batch: EventBatch, types: Sequence[EventType]) -> pa.RecordBatch:
     """Events of one of these types, in the columns of ``schema_of``."""
     if len(types) > 1:
         return rows(batch, types, full_cause=False)
-    table = to_arrow(batch, dictionaries=False)
-    own = (attribute.name for attribute in batch.type.declared)
-    columns = {name: table.column(name) for name in (*_COMMON, *own)}
-    columns["cause"] = (
-        table.column("cause")
-        if "cause" in table.schema.names
-        else pa.array([[]] * len(batch), pa.list_(pa.string()))
-    )
-    return pa.record_batch(columns)
+    common = rows(batch, (), full_cause=False)
+    *names, cause = common.schema.names
+    columns = {name: common.column(name) for name in names}
+    for attribute, values in zip(batch.type.declared, attribute_columns(batch), strict=True):
+        columns[column_name(attribute.name)] = values
+    return pa.record_batch(columns | {cause: common.column(cause)})
 
 
 @dataclass

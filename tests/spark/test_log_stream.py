@@ -9,7 +9,7 @@ import pytest
 from broker import Publisher, RuleManager
 from broker.errors import BrokerError, RefusedError
 from broker.process import BrokerProcess
-from broker.spark import log_stream, register
+from broker.spark import detect, log_stream, of_type, register
 from broker.spark.limits import BOUNDED, ReadAllAvailable
 from broker.spark.options import StreamOptions
 from broker.store import Put, Store
@@ -147,6 +147,38 @@ def test_a_log_that_is_an_older_copy_of_the_one_that_was_read_ends_the_query(spa
         with_broker(range(200, 208))
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert sorted(int(row["value"]) for row in rows) == [*range(10)]
+
+
+def test_attributes_that_are_called_like_columns_of_every_table_are_read(spark, tmp_path):
+    """Under a name of their own, and ``detect`` knows them by it."""
+    order = EventType.of("Order", id="int", Source="string", cause="float", value="int")
+    flags = ("--name", "b1", "--engine", "naive", "--strategy", "centralized")
+    with BrokerProcess(*flags, "--data", str(tmp_path / "b1")) as broker:
+        with Publisher(broker.endpoint, name="shop", types=[order]) as publisher:
+            publisher.publish("Order", {"id": 7, "Source": "web", "cause": 1.5, "value": 3})
+            publisher.wait(60)
+        options = {"broker": broker.endpoint, "subscribe": "Order()"}
+        reader = log_stream.LogReader(StreamOptions.of(options))
+        (row,) = [
+            row
+            for part in reader.partitions()
+            for batch in reader.read(part)
+            for row in batch.to_pylist()
+        ]
+        schema = log_stream.LogStream(StreamOptions.of(options)).schema
+    own = ["attribute id", "attribute Source", "attribute cause", "value"]
+    assert [*row] == schema.names == ["type", "time", "source", "id", *own, "cause"]
+    assert (row["source"], *(row[name] for name in own)) == ("shop", 7, "web", 1.5, 3)
+    rule = "event Order(id: int, Source: string, cause: float, value: int)\n" + (
+        "rule big: define Big(id: int, type: string) from Order(value > 2) "
+        "where id = Order.id, type = Order.Source"
+    )
+    orders = spark.createDataFrame([row], schema)
+    with pytest.warns(UserWarning, match="the events have no column"):
+        found = of_type(detect({"Order": orders}, rule), "Big")
+    assert found.columns == ["time", "attribute id", "attribute type", "source", "id", "cause"]
+    (big,) = found.collect()
+    assert (big["attribute id"], big["attribute type"]) == (7, "web")
 
 
 def test_a_stretch_of_the_logs_is_read_as_a_frame(spark, network):
