@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from matcher.model import Event, EventType
-from routing.messages import Advertise, FromClient, Hello, Publish
+from routing.messages import Advertise, Code, FromClient, Hello, Publish
 from routing.wire import encode
 from tests.event_batches import batch_of_events
 
@@ -23,3 +23,8 @@ def test_page_shows_the_bytes_of_a_source() -> None:
     shown = [bytes.fromhex(line) for line in re.findall(r"^(?:[0-9a-f]{2} ?)+", block, re.M)]
     written = [frame for message in SHOWN for frame in encode(message)]
     assert b"".join(shown) == b"".join(written)
+
+
+def test_page_lists_all_codes() -> None:
+    (line,) = re.findall(r"^Codes: (.*)$", PAGE, re.M)
+    assert sorted(re.findall(r"`([a-z-]+)`", line)) == sorted(code.value for code in Code)
