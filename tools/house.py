@@ -71,6 +71,7 @@ BOUNDS: Mapping[str, Bound] = {
     "folders that import each other": Bound(0, 0),
     "modules of packages and tests that import studies": Bound(0, 0),
     "files that nothing names": Bound(0, 0),
+    "words of pages for users": Bound(76_824, 60_000),
     "calls from the frame that comes in to the delivery that leaves": Bound(44, 60),
 }
 
@@ -288,6 +289,15 @@ def tracked(root: Path) -> list[str]:
     return [file for file in listed.stdout.split("\0") if file and (root / file).exists()]
 
 
+# --- pages ---
+
+
+def words_of_pages(root: Path) -> int:
+    """Words of README.md and of the pages of docs, without those of its folders."""
+    pages = [root / "README.md", *root.glob("docs/*.md")]
+    return sum(len(page.read_text("utf-8").split()) for page in pages)
+
+
 # --- all of them ---
 
 
@@ -309,6 +319,7 @@ def measured() -> Iterator[tuple[str, Found]]:
         lambda: Found(len(mutual), mutual),
         lambda: Found(len(importers), importers),
         lambda: Found(len(lost), lost),
+        lambda: Found(words_of_pages(ROOT)),
         lambda: Found(len(calls), calls),
     )
     yield from ((name, measure()) for name, measure in zip(BOUNDS, found, strict=True))

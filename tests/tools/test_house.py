@@ -94,6 +94,15 @@ def test_files_that_nothing_names_are_found(tmp_path: Path) -> None:
     assert house.unnamed(tmp_path, [*files]) == ["pages/lost.md", "folder/broker.db"]
 
 
+def test_words_of_pages_are_those_of_no_folder_of_docs(tmp_path: Path) -> None:
+    pages = tmp_path / "docs"
+    (pages / "spec").mkdir(parents=True)
+    (tmp_path / "README.md").write_text("Two words")
+    (pages / "a.md").write_text("| a | b |\n")
+    (pages / "spec" / "b.md").write_text("not these")
+    assert house.words_of_pages(tmp_path) == 7
+
+
 def test_an_import_for_annotations_alone_closes_a_circle(package: Path) -> None:
     assert house.cycles_in(package.parent, ("inner",)) == ["inner.one, inner.two"]
 
