@@ -16,6 +16,7 @@ from broker.detection import detect as run
 from broker.parallel import deployed
 from broker.recorded import RecordedEvents
 from matcher.errors import EventError
+from matcher.formats.fields import told_in_fields
 from matcher.formats.files import TablesOutput
 from matcher.formats.frames import Frame
 from matcher.formats.inputs import InputFile
@@ -34,6 +35,7 @@ from rules.syntax.together import read_together
 Input: TypeAlias = InputFile | Frame
 
 
+@told_in_fields()
 def detect(
     rules: str | Path | Sequence[Path],
     events: object,
@@ -140,13 +142,13 @@ def _warn(recorded: RecordedEvents, layout: Layout) -> None:
         warnings.warn(
             f"{name}: times without a time zone are taken for UTC; say theirs, or that it is so: "
             f"layout=Layout(times=TimeForm(zone='Europe/Rome'))",
-            stacklevel=3,
+            stacklevel=4,
         )
     for name, count in intake.twice.items():
         warnings.warn(
             f"{name}: {count} times in an hour that clocks of {layout.times.zone} show twice "
             f"taken for its first one; times with offsets tell",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from matcher.errors import EventError
 from matcher.formats import pieces
+from matcher.formats.fields import told_in_fields
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.tabular import check_distinct
@@ -88,12 +89,14 @@ class Frame:
 
     def read(self, intake: Intake) -> Iterator[Chunk]:
         """The events, in the order of the rows."""
-        return pieces.read(self._pieces(), self._place, intake, self.type_name)
+        with told_in_fields():
+            yield from pieces.read(self._pieces(), self._place, intake, self.type_name)
 
     def scan(self, intake: Intake) -> Iterator[Glance]:
         """The times; ``intake`` learns the schemas of the types that it does not know."""
-        learning = pieces.learning(self._pieces(), self._place, intake, self.type_name)
-        return pieces.glances(learning, self._place, intake)
+        with told_in_fields():
+            learning = pieces.learning(self._pieces(), self._place, intake, self.type_name)
+            yield from pieces.glances(learning, self._place, intake)
 
     def place_of(self, row: int) -> str:
         """A row as messages name it."""
