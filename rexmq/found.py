@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matcher.errors import EventError
 from matcher.formats.tables import Table, Tables
 from matcher.identity import RULE_SOURCE
+from rexmq.timeline import draw
 from rules.explaining.explainer import explained
 from rules.explaining.explanation import Explanation
 from rules.explaining.recording import Recording
 from rules.explaining.telling import told
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reason:
-    """Why a rule fired at an event, or did not; printed, it is the text of ``rexmq explain``."""
+    """Why a rule fired at an event, or did not; printed, it is the text of ``rexmq explain``, and
+    ``plot`` draws it.
+    """
 
     explanation: Explanation
 
@@ -41,6 +47,15 @@ class Reason:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """A timeline: a row for each clause, with its window, the events that it looked at in grey,
+        those that it chose in green or counted in blue, and a cross for one that it forbids.
+
+        It is drawn on ``axes`` of matplotlib (the extra ``plots``), which are returned, or on those
+        of a new figure. Where ``each`` chose several events, one match is drawn.
+        """
+        return draw(self.explanation, axes)
 
 
 class Found(Tables):
