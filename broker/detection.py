@@ -7,8 +7,9 @@ the events is known to the rules by its first event (tesla.md E5). What is detec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -19,12 +20,12 @@ from broker.recorded import RecordedEvents, Step
 from matcher.checksum import checksum
 from matcher.formats.files import EventOutput
 from matcher.formats.inputs import bytes_of, name_of
-from matcher.model import EventBatch, EventType
+from matcher.model import EventBatch, EventType, Kind
 from rules.checking.checker import check
 from rules.engine import Detections, InPieces
 from rules.engine.choice.costs import PRICES
 from rules.engine.conflict import Conflict
-from rules.errors import RuleErrors
+from rules.errors import FilesErrors, Problem, RuleErrors
 from rules.language import declared_in
 from rules.pattern import RuleSet
 from rules.syntax.parser import Reading, decode
@@ -65,9 +66,30 @@ def checked_over(reading: Reading, recorded: RecordedEvents) -> RuleSet:
         for name, bad in intake.unlearnt.items():
             if f"unknown event type {name}" in messages:
                 raise bad from None
-        raise
+        raise _with_kinds(error, known) from None
     intake.used = {type_.name for rule in checked.rules for type_ in rule.used_types}
     return checked
+
+
+def _with_kinds(error: RuleErrors, known: Mapping[str, EventType]) -> RuleErrors:
+    """The same, with a hint where an attribute is a string because the events have it so."""
+    if isinstance(error, FilesErrors):
+        return FilesErrors([_with_kinds(one, known) for one in error.errors])
+    problems = [_with_kind(one, error.text, known) for one in error.problems]
+    return RuleErrors(problems, error.text, error.file)
+
+
+def _with_kind(problem: Problem, text: str, known: Mapping[str, EventType]) -> Problem:
+    if problem.hint is not None or problem.span is None or "string" not in problem.message:
+        return problem
+    words = set(re.findall(r"\w+", text[problem.span.start : problem.span.end]))
+    for type_ in known.values():
+        if any(one.kind is Kind.STRING and one.name in words for one in type_.declared):
+            hint = (
+                f"the events say {type_}; declare it otherwise to be told which value does not fit"
+            )
+            return replace(problem, hint=hint)
+    return problem
 
 
 def defined_types(rules: RuleSet) -> list[EventType]:

@@ -108,3 +108,21 @@ def test_an_event_on_several_lines_is_told_so(tmp_path: Path, capfd) -> None:
         "rexmq: e.jsonl:1: not an event: Input data was truncated (an event stands on one line; "
         "jq -c . puts it there, and of one document --records says where its events are)"
     ]
+
+
+def test_a_column_of_texts_that_a_rule_compares_with_numbers_is_told(tmp_path: Path, capfd) -> None:
+    """The rule was blamed alone, where its file has decimal commas."""
+    events = "time;type;v\n1;A;1,5\n2;A;2,5\n"
+    _, err = detected(tmp_path, capfd, RULE, events, name="e.csv")
+    assert err[0] == "rexmq: r.tesla:1:20: a string against an int"
+    assert err[-1] == (
+        "  hint: the events say A(v: string); declare it otherwise to be told which value does "
+        "not fit"
+    )
+    declared = f"event A(v: float) {RULE}"
+    _, err = detected(tmp_path, capfd, declared, events, name="e.csv")
+    assert err == [
+        "rexmq: e.csv:row 1: attribute v: expected float, found '1,5' (--decimal , reads it)"
+    ]
+    out, _ = detected(tmp_path, capfd, RULE, events, "--decimal", ",", name="e.csv")
+    assert out == ["X 2"]
