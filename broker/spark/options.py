@@ -71,7 +71,7 @@ SYNONYMS: Mapping[str, str] = {
 }
 """Names of options that users of Kafka's source know. Its times count milliseconds."""
 _LATEST = "latest"
-"""What Kafka's source calls ``new``."""
+"""The word of Kafka's source for ``new``."""
 ORDERS = ("held", "time", "none")
 WRITERS = ("arrow", "rows")
 _SOURCE_MAX = 200

@@ -20,15 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN
-from rules.engine.choice.costs import (
-    PRICES,
-    Costs,
-    Estimate,
-    Rates,
-    automaton_least,
-    columns_cost,
-    estimate,
-)
+from rules.engine.choice.costs import PRICES, Costs, Rates, automaton_least, columns_cost, estimate
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.tally import tally
@@ -40,7 +32,7 @@ from rules.planning.planner import compile_rule
 from rules.planning.sequences import AutomatonPlan, automaton_of, selections_of, states_of
 
 LOOK_EVENTS = PRICES[-1]
-"""So many events pay for a look at a rule, but for the first looks."""
+"""So many events pay for a later look at a rule."""
 DRAFT_EVENTS = 16_384
 """So many pay for drawing up an automaton, once a rule."""
 EVENTS_PER_TURN = 4
@@ -255,11 +247,10 @@ class Chooser:
         """Whether the other way is so much cheaper."""
         seen.draft = seen.draft or automaton_of(seen.plan)
         assert seen.draft is not None, "what has states has an automaton"
-        found: Estimate = estimate(seen.plan, seen.draft, rates, self._costs)
-        ours, other = found.columns, found.automaton
+        both = estimate(seen.plan, seen.draft, rates, self._costs)
         if is_automaton:
-            ours, other = other, ours
-        return other * MARGIN < ours
+            return both.columns * MARGIN < both.automaton
+        return both.automaton * MARGIN < both.columns
 
 
 def ticks_of(record: Any) -> float:

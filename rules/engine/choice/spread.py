@@ -12,7 +12,7 @@ what is beyond it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -34,29 +34,20 @@ class Spread:
     part: float = 1.0
     shares: AnyArray = field(default_factory=lambda: np.ones(1))
 
-    @property
-    def reach(self) -> float:
-        """The sum of the shares: 1, or a length of time behind ``with_gap``."""
-        return float(self.shares.sum())
-
-    def with_gap(self, window: int, limit: float) -> Spread:
-        """The same with one more gap, up to ``window``, no distance beyond ``limit``; what is left
-        is how long the new event may come after, in microseconds, for each that was there.
+    def with_gap(self, window: int, limit: float) -> tuple[Spread, float]:
+        """The same with one more gap, up to ``window``, no distance beyond ``limit``; and how long
+        the new event may come after, in microseconds, for each that was there.
         """
         part = limit / BINS
-        held = self._in_parts(part)
         length = max(1, min(BINS, round(window / part)))
         gaps = np.full(length, min(window, limit) / length)
-        return Spread(part, np.convolve(held, gaps)[:BINS])
+        shares = np.convolve(self._in_parts(part), gaps)[:BINS]
+        reach = float(shares.sum())
+        return Spread(part, shares / reach if reach else shares), reach
 
     def _in_parts(self, part: float) -> AnyArray:
         places = np.minimum((np.arange(len(self.shares)) * self.part / part).astype(int), BINS)
         return np.bincount(places, self.shares, BINS)[:BINS]
-
-    def normal(self) -> Spread:
-        """The same distances of what is left, taken as all."""
-        reach = self.reach
-        return replace(self, shares=self.shares / reach) if reach else self
 
 
 def _windows(plan: RulePlan) -> list[tuple[int, int, int]]:
@@ -87,10 +78,8 @@ def reaches_of(plan: RulePlan) -> Sequence[float]:
 def _reaches(gaps: tuple[int, ...], limits: tuple[float, ...]) -> Sequence[float]:
     reaches, spread = [0.0] * len(gaps), Spread()
     for event in reversed(range(len(gaps))):
-        spread = spread.with_gap(gaps[event], limits[event])
-        reaches[event] = spread.reach
-        spread = spread.normal()
-    return tuple(reaches)
+        spread, reaches[event] = spread.with_gap(gaps[event], limits[event])
+    return reaches
 
 
 def shares_within(plan: RulePlan) -> Mapping[int, float]:
@@ -111,8 +100,7 @@ def _shares(
         if before is None or span.earlier >= 0 or not window:
             continue
         limit = bounds.get(event, window + before.part * len(before.shares))
-        spread = before.with_gap(window, max(1.0, float(limit)))
+        spreads[event], reach = before.with_gap(window, max(1.0, float(limit)))
         if event in bounds:
-            shares[event] = min(1.0, spread.reach / window)
-        spreads[event] = spread.normal()
+            shares[event] = min(1.0, reach / window)
     return shares

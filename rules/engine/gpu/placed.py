@@ -29,18 +29,16 @@ from matcher.gpu.device import failures
 from matcher.matching import Told, nobody
 from matcher.model import TIME_MAX, EventBatch, UInt64s
 from rules.engine.cdp import CdpEngine
-from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Placement, beginning
 from rules.engine.gpu.eligible import TIED, reason_against
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine, horizons_of
 from rules.engine.gpu.keeping import Kept
 from rules.engine.gpu.ordering import merged
 from rules.engine.gpu.placing import Placer
-from rules.engine.intake.duplicates import DuplicateFilter
 from rules.engine.intake.pending import times_of
-from rules.engine.order.catalogue import Catalogue, Deployed
+from rules.engine.order.catalogue import Deployed
+from rules.engine.threads.composite import Composite
 from rules.engine.threads.part import types_of
-from rules.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 from rules.planning.plan import RulePlan
 from rules.planning.planner import compile_rule
@@ -51,7 +49,7 @@ FORGET_MIN = 4_096
 FAILED = "the device failed: detecting on the processor from now on"
 
 
-class PlacedEngine:
+class PlacedEngine(Composite):
     """A Detector; see :class:`rules.engine.engine.Detector`.
 
     ``gpu`` makes the engine of the device. ``placer`` says which of the rules that a device takes
@@ -65,13 +63,11 @@ class PlacedEngine:
         placer: Placer | None = None,
         tell: Told = nobody,
     ) -> None:
+        super().__init__()
         self._cpu, self._make_gpu, self._placer, self._tell = cpu, gpu, placer, tell
         cpu.trust_ids()
         self._gpu: GpuEngine | None = None
         self._failure = ""
-        self._catalogue = Catalogue()
-        self._repeats = DuplicateFilter()
-        self._overruns: list[Overrun] = []
         self._reasons: dict[str, str | None] = {}
         self._plans: dict[str, RulePlan] = {}  # of rules that a device takes
         self._tied: set[str] = set()
@@ -84,15 +80,6 @@ class PlacedEngine:
         """Events since it was last looked which are too old, and how many let it be looked anew."""
 
     # --- what it is ------------------------------------------------------------------------------
-
-    @property
-    def marks(self) -> Mapping[str, int]:
-        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
-        return self._catalogue.marks
-
-    def mark(self, name: str) -> int:
-        """One rule's mark; KeyError when no rule has that name."""
-        return self._catalogue.mark(name)
 
     @property
     def parts(self) -> Sequence[Collection[str]]:
@@ -113,25 +100,6 @@ class PlacedEngine:
         if self._failure:
             return f"the device failed: {self._failure}"
         return "" if self._placer is None else self._placer.says(name)
-
-    @property
-    def duplicates(self) -> int:
-        """How many pushed events were dropped as repeats (E1)."""
-        return self._repeats.dropped
-
-    @property
-    def conflicts(self) -> int:
-        """How many of these were other events than those that bear their ids (E1)."""
-        return self._repeats.conflicts
-
-    def take_conflict(self) -> Conflict | None:
-        """The first conflict since the last call, if there was one."""
-        return self._repeats.take_conflict()
-
-    def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended since the last call, each with its last instant."""
-        overruns, self._overruns = self._overruns, []
-        return overruns
 
     def memory(self) -> Mapping[str, int]:
         """How much both keep, the device's under ``gpu/``, and events that are kept for rules that

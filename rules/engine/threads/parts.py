@@ -38,15 +38,13 @@ from matcher.errors import SchemaError
 from matcher.model import EventBatch, Int64s, UInt64s
 from rules.engine.cdp import CdpEngine
 from rules.engine.chains.hybrid.engine import HybridEngine
-from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, beginning, kept_by_all
-from rules.engine.intake.duplicates import DuplicateFilter
 from rules.engine.intake.pending import times_of
-from rules.engine.order.catalogue import Catalogue, Deployed
+from rules.engine.order.catalogue import Deployed
 from rules.engine.results.merged import Merged, Ranked
 from rules.engine.results.taken import Taken
+from rules.engine.threads.composite import Composite
 from rules.engine.threads.part import Group, Part, alike, together, types_of
-from rules.overrun import Overrun
 from rules.pattern import TIMER, Rule, RuleSet
 
 AtOnce: TypeAlias = Callable[[Callable[[Part], None], Sequence[Part]], Iterable[None]]
@@ -66,7 +64,7 @@ class _Waiting(NamedTuple):
     greatest: int
 
 
-class PartedEngine:
+class PartedEngine(Composite):
     """A Detector made of parts; ``engines`` are new ones, without rules, and so is that of
     ``heavy`` rules, if there is one.
     """
@@ -74,45 +72,15 @@ class PartedEngine:
     def __init__(
         self, engines: Sequence[CdpEngine], at_once: AtOnce, heavy: HybridEngine | None = None
     ) -> None:
+        super().__init__()
         self._plain = [Part(engine) for engine in engines]
         self._heavy = None if heavy is None else Part(heavy)
         self._trials = None if heavy is None else heavy.trials
         self._parts = self._plain if self._heavy is None else [*self._plain, self._heavy]
         self._part_of: dict[str, Part] = {}  # by rule
         self._at_once = at_once
-        self._catalogue = Catalogue()
-        self._repeats = DuplicateFilter()
-        self._overruns: list[Overrun] = []
         self._pending: dict[str, list[_Waiting]] = {}  # by type
         self._places = [np.empty(0, np.int64)] * len(self._parts)  # by part: see Merged
-
-    @property
-    def marks(self) -> Mapping[str, int]:
-        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
-        return self._catalogue.marks
-
-    def mark(self, name: str) -> int:
-        """One rule's mark; KeyError when no rule has that name."""
-        return self._catalogue.mark(name)
-
-    @property
-    def duplicates(self) -> int:
-        """How many pushed events were dropped as repeats (E1)."""
-        return self._repeats.dropped
-
-    @property
-    def conflicts(self) -> int:
-        """How many of these were other events than those that bear their ids (E1)."""
-        return self._repeats.conflicts
-
-    def take_conflict(self) -> Conflict | None:
-        """The first conflict since the last call, if there was one."""
-        return self._repeats.take_conflict()
-
-    def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended since the last call, each with its last instant."""
-        overruns, self._overruns = self._overruns, []
-        return overruns
 
     @property
     def parts(self) -> tuple[tuple[str, ...], ...]:

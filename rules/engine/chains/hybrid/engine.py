@@ -76,9 +76,7 @@ class HybridEngine(AipPublished):
         self._pipelines: dict[int, Pipeline] = {}  # by the numbers of rules
         self._spent: Counter[int] = Counter()  # ticks, by these
         self._looked: dict[int, tuple[int, int]] = {}  # terminators and ticks at the last look
-        self._looks = 0
-        self._look_at = PRICES[0]
-        """The looks that the trial has had, and how many events are to have come for the next."""
+        self._looks, self._look_at = 0, PRICES[0]  # of the trial; the events before the next
 
     def fresh(self) -> HybridEngine:
         """A new engine of the same kind and choices."""
@@ -98,8 +96,7 @@ class HybridEngine(AipPublished):
         self._spent.clear()
         records = self._arrays["rules"]["evaluated"]
         self._looked = {number: (int(records[number]), 0) for number in self._linker.by_number}
-        self._looks = 0
-        self._look_at = self.entered + PRICES[0]
+        self._looks, self._look_at = 0, self.entered + PRICES[0]
 
     def finish(self) -> Detections:
         """The third step; and a look at what rules take, when enough events have come."""
