@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from matcher.errors import BadEvent
+from matcher.errors import BadEvent, EventError
 from matcher.formats.inputs import FolderColumn
 from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.timeform import Read
@@ -94,7 +94,8 @@ class Intake:
         self.bad: Counter[str] = Counter()
         self.without_zone: dict[str, None] = {}
         self.twice: Counter[str] = Counter()
-        self.unlearnt: dict[str, BadEvent] = {}
+        self.unlearnt: dict[str, EventError] = {}
+        self._is_aside = False
         self.used: Collection[str] | None = None
         self.first_bad: list[BadEvent] = []
         """The first bad events that were skipped, ``FIRST_MAX`` of them."""
@@ -105,7 +106,7 @@ class Intake:
         """One that knows the same schemas, for a look at events that nobody counts."""
         aside = Intake(self._schemas, skip_bad=True)
         aside.without_zone = self.without_zone
-        aside.unlearnt = self.unlearnt
+        aside.unlearnt, aside._is_aside = self.unlearnt, True
         return aside
 
     def refuse_as(self, other: Intake) -> None:
@@ -143,6 +144,13 @@ class Intake:
         of no kind.
         """
         return self.learn(inferred_type(name, data, others))
+
+    def refuse_type(self, name: str, error: EventError) -> None:
+        """Raise why a type has no schema, unless it is not used, or that is not known yet."""
+        if self._is_aside:
+            self.unlearnt.setdefault(name, error)
+        elif self.used is None or name in self.used:
+            raise error
 
     def refuse(self, reason: str, place: str, type_name: str | None = None) -> None:
         """Count a bad event, or raise it (BadEvent) when they are not to be skipped. One of a type

@@ -213,13 +213,15 @@ class _Reader:
         for line, text in enumerate(chunk.split(b"\n"), first_line):
             if not text.strip():
                 continue
+            name = None
             try:
                 envelope = self._forms.exact.decode(text)
+                name = self._type_name if envelope.type is UNSET else envelope.type
                 time, lacks = self._layout.times.time_of(self._time(envelope.time, text))
             except REFUSED as error:
                 self._refuse(f"not an event: {error}{self._hint(str(error))}", line)
             except BadEvent as error:
-                self._refuse(error.reason, line)
+                self._refuse(error.reason, line, name)
             else:
                 self._take_data(envelope, text)
                 envelopes.append(envelope)

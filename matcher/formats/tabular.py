@@ -206,8 +206,12 @@ def batches_of(
     parts = [_with_kinds(rows, place, intake) for rows in parts]
     for rows in parts:
         if rows.type_name != NO_TYPE and rows.type_name not in intake.schemas:
-            intake.learn(_inferred_schema(rows, roles, place.file))
-    return settled(parts, roles, place, intake, type_name)
+            try:
+                intake.learn(_inferred_schema(rows, roles, place.file))
+            except SchemaError as error:
+                intake.refuse_type(rows.type_name, error)
+    known = [one for one in parts if one.type_name in (NO_TYPE, *intake.schemas)]
+    return settled(known, roles, place, intake, type_name)
 
 
 def whole_columns(table: pa.RecordBatch | pa.Table, place: Place) -> dict[str, pa.Array]:

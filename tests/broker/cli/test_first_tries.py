@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from broker.cli import main
@@ -126,3 +128,23 @@ def test_a_column_of_texts_that_a_rule_compares_with_numbers_is_told(tmp_path: P
     ]
     out, _ = detected(tmp_path, capfd, RULE, events, "--decimal", ",", name="e.csv")
     assert out == ["X 2"]
+
+
+def test_events_of_unused_types_need_no_time_and_no_schema(tmp_path: Path, capfd) -> None:
+    """The time of each event was asked for, and a table of lists ended the command."""
+    events = (
+        '{"type": "A", "time": 1, "data": {"v": 2}}\n'
+        '{"type": "B"}\n{"type": "B", "time": "soon"}\n'
+        '{"type": "A", "time": 3, "data": {"v": 3}}\n'
+    )
+    assert detected(tmp_path, capfd, DECLARED, events) == (["X 2"], [])
+    _, err = detected(tmp_path, capfd, DECLARED, events.replace('"B"', '"A"'))
+    assert err[0].startswith("rexmq: e.jsonl:2: no time: no member 'time'")
+    lists = tmp_path / "lists.parquet"
+    pq.write_table(pa.table({"time": [1, 2], "tags": [["a"], []]}), lists)
+    both = ("--events", f"B={lists}")
+    good = '{"type": "A", "time": 1, "data": {"v": 2}}\n'
+    assert detected(tmp_path, capfd, DECLARED, good, *both) == (["X 1"], [])
+    used = "define Y(n) from B() as b where n = 1"
+    _, err = detected(tmp_path, capfd, used, good, *both)
+    assert err[0].startswith("rexmq: lists.parquet: column tags of event B is of type list<")
