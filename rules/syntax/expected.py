@@ -122,6 +122,10 @@ def _habit(found: Token, before: Sequence[Token], expected: Set[str]) -> str | N
         )
     if last == "NAME" and expected == {"_LPAR"} and found.type in ("_WHERE", "_AND", "$END"):
         return f"an event has parentheses: {before[-1].text}()"
+    if last == "DURATION" and expected == {"_FROM"}:
+        return "a window ends at an event: within 5 min from NAME"
+    if last == "NAME" and before[-1].text.lower() == "distinct":
+        return _FUNCTIONS_ELSEWHERE["count_distinct"]
     is_name = found.type == "NAME" and "NAME" not in expected
     return _HABITS.get(word) if is_name else None
 
@@ -154,7 +158,7 @@ _FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("lag", "prev"), "write previous.value in an iteration: last 2.. T() as run"),
     **dict.fromkeys(("coalesce", "ifnull"), "write a rule for each case: value is null"),
     **dict.fromkeys(
-        ("countdistinct", "count_distinct"), "a rule for first uses, and Count of these"
+        ("countdistinct", "count_distinct"), "define first uses by a rule, and count these"
     ),
 }
 """Functions of other languages, and what stands for them here."""

@@ -17,6 +17,11 @@ from rules.errors import RuleErrors
         ("from T() having v > 5", "a condition on an aggregate is a clause"),
         ("from T() order by v", "composite events come in the order of time"),
         ("from T() as a -> T() as b", "events look back from the last one"),
+        ("from T() as a and last T() as b within 5 min where v = 1", "a window ends at an event"),
+        (
+            "from T() as a where v = Count(distinct T().s within 1 h from a)",
+            "define first uses by a rule",
+        ),
         ("from T where v = T.v", "an event has parentheses: T()"),
     ],
 )
