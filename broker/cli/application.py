@@ -44,6 +44,7 @@ COMMANDS = (
     "pub",
     "sub",
     "connect",
+    "conformance",
     "rule",
     "durable",
     "status",
