@@ -30,7 +30,7 @@ from broker.spark.environment import verify_workers
 from broker.spark.errors import readable_errors
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import own_digest
-from broker.spark.layouts import laid_out
+from broker.spark.layouts import Layouts, laid_out
 from broker.spark.look import Look, look_at_blocks
 from broker.spark.portions import columns_of, portions_of
 from broker.spark.request import (
@@ -43,7 +43,6 @@ from broker.spark.request import (
 )
 from broker.spark.scans import Scan, scan_of
 from broker.spark.task import DIGEST, Task, Work
-from matcher.formats.layout import Layout
 from matcher.model import TIME_MIN, EventType
 from rules.cutting.splitting import WAYS, Pass, split
 from rules.engine.order.timers import uses_timer
@@ -62,7 +61,7 @@ def detect(
     types: Collection[str] | None = None,
     time: str = TIME,
     time_zone: str | None = None,
-    layout: Layout | None = None,
+    layout: Layouts | None = None,
     on_bad: OnBad = "refuse",
     cells: int | None = None,
     ways: Sequence[str] = WAYS,
@@ -164,7 +163,7 @@ def explain_plan(
     *,
     time: str = TIME,
     time_zone: str | None = None,
-    layout: Layout | None = None,
+    layout: Layouts | None = None,
     ways: Sequence[str] = WAYS,
 ) -> str:
     """How ``detect`` would cut the events for each rule, and why: a line a rule; then a line for
@@ -189,7 +188,7 @@ def rejected(
     *,
     time: str = TIME,
     time_zone: str | None = None,
-    layout: Layout | None = None,
+    layout: Layouts | None = None,
 ) -> DataFrame:
     """The rows that are no events: ``reason``, ``type``, ``time`` in microseconds, ``source``,
     ``sequence``, ``id`` and, as text, ``data``, the attributes that are there.

@@ -28,12 +28,11 @@ from broker.spark.environment import verify_workers
 from broker.spark.errors import readable_errors
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, Form
 from broker.spark.identity import numbered_by, own_digest
-from broker.spark.layouts import laid_out
+from broker.spark.layouts import Layouts, laid_out
 from broker.spark.look import look
 from broker.spark.options import WriteOptions, default_source
 from broker.spark.source import register
 from broker.spark.target import Target, text_of
-from matcher.formats.layout import Layout
 from matcher.model import EventType
 
 PARTS_A_CORE = 2
@@ -61,7 +60,7 @@ def publish(
     types: Collection[EventType] = (),
     time: str = TIME,
     time_zone: str | None = None,
-    layout: Layout | None = None,
+    layout: Layouts | None = None,
     on_bad: str = "refuse",
     parts: int | None = None,
     acks: str = "broker",

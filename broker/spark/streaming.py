@@ -21,7 +21,7 @@ from broker.spark.composites import spark_schema
 from broker.spark.environment import SparkUnavailable, verify_workers
 from broker.spark.frames import TIME, Form, Frames
 from broker.spark.identity import own_digest
-from broker.spark.layouts import laid_out
+from broker.spark.layouts import Layouts, laid_out
 from broker.spark.memory import FOUND, Memory, Part
 from broker.spark.options import seconds
 from broker.spark.packing import CELL, LATEST, PACKED, Packing, Wanted, unpacked
@@ -34,7 +34,6 @@ from broker.spark.request import (
     wide_parts,
 )
 from broker.spark.task import DIGEST, Task
-from matcher.formats.layout import Layout
 from matcher.identity import hash_128, printed
 from matcher.model import EventType
 from rules.cutting.splitting import KEY, ByKey, Pass, split
@@ -59,7 +58,7 @@ def detect_stream(
     types: Collection[str] | None = None,
     time: str = TIME,
     time_zone: str | None = None,
-    layout: Layout | None = None,
+    layout: Layouts | None = None,
     on_bad: str = "refuse",
     cells: int = CELLS,
     keep: str = "events",

@@ -57,6 +57,30 @@ def test_frames_are_read_as_files_are(spark, tmp_path, kind):
     assert rows == [*zip(times, kind.values, strict=True)]
 
 
+def test_frames_have_a_layout_each(spark):
+    rooms = spark.createDataFrame([(10.0, "r1", 50.0)], "at double, room string, temp double")
+    smoke = spark.createDataFrame([(12.0, "r1")], "seen double, place string")
+    rule = (
+        "event Temp(area: string, value: float)\nevent Smoke(area: string)\n"
+        "rule fire: define Fire(area: string, it: float) from Smoke(area = $a) and "
+        "last Temp(area = $a) within 1 min from Smoke where area = $a, it = Temp.value"
+    )
+    layouts = {
+        "Temp": Layout(time="at", columns=(("area", "room"), ("value", "temp"))),
+        "Smoke": Layout(time="seen", columns=(("area", "place"),)),
+    }
+    frames = {"Temp": rooms, "Smoke": smoke}
+    (fire,) = detect(frames, rule, layout=layouts, cells=1).collect()
+    assert (fire["Fire"]["area"], fire["Fire"]["it"]) == ("r1", 50.0)
+    with pytest.raises(ValueError, match="layouts of Temp, and frames of Smoke, Temp"):
+        detect(frames, rule, layout={"Temp": layouts["Temp"]})
+    with pytest.raises(ValueError, match="layouts by type are for frames by type"):
+        detect(rooms, rule, layout=layouts)
+    other = Layout(time="seen", columns=(("area", "place"),), times=TimeForm(zone="Europe/Rome"))
+    with pytest.raises(ValueError, match="write times alike"):
+        detect(frames, rule, layout={**layouts, "Smoke": other})
+
+
 def test_a_layout_leaves_files_to_the_workers(spark, tmp_path):
     made = spark.sql(
         "select timestamp_seconds(id) as at, 's' || (id % 2) as station, 'n' || id as source,"
