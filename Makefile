@@ -48,7 +48,7 @@ studies: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 4 --dist worksteal studies/tests
 
 # The oldest numba that pyproject.toml admits; `make test` has the newest (constraints.txt).
-OLDEST := numba==0.63.0
+OLDEST := numba==0.63.1
 oldest:
 	$(PYTHON) -m venv build/oldest
 	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" "$(OLDEST)"

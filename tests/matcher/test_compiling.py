@@ -34,14 +34,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def started(folder: Path, **environment: str) -> subprocess.Popen[str]:
-    """A process that calls both kernels once it is told to go on, and says what it compiles."""
+    """A process that calls both kernels once it is told to go on, and says what it compiles. They
+    are kept beside their module, if ``environment`` says nothing else.
+    """
+    others = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     paths = os.pathsep.join([str(folder), *filter(None, sys.path)])
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": paths, **environment},
+        env={**others, "PYTHONPATH": paths, **environment},
     )
 
 
