@@ -1,4 +1,4 @@
-"""Add, apply, list, show and remove the rules of a running network."""
+"""Add, apply, list, show and remove the rules of a network."""
 
 from __future__ import annotations
 
