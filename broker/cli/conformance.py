@@ -30,7 +30,7 @@ def command(
         float, typer.Option("--timeout-s", min=1, help="Seconds until it has ended.")
     ] = 60,
 ) -> None:
-    """Play a broker with a client, and say what the client gets wrong.
+    """Play a broker with a client, and say what that gets wrong.
 
     A source publishes ten events or more, a sink takes twenty; then they end. See
     docs/protocol.md, which says what is right.
