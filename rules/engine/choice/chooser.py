@@ -20,7 +20,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN
-from rules.engine.choice.costs import PRICES, Costs, Rates, automaton_least, columns_cost, estimate
+from rules.engine.choice.costs import (
+    Costs,
+    Rates,
+    automaton_least,
+    columns_cost,
+    estimate,
+    price_of,
+)
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.tally import tally
@@ -31,8 +38,6 @@ from rules.planning.plan import AccessPlan, ColumnPlan, RulePlan
 from rules.planning.planner import compile_rule
 from rules.planning.sequences import AutomatonPlan, automaton_of, selections_of, states_of
 
-LOOK_EVENTS = PRICES[-1]
-"""So many events pay for a later look at a rule."""
 DRAFT_EVENTS = 16_384
 """So many pay for drawing up an automaton, once a rule."""
 EVENTS_PER_TURN = 4
@@ -147,7 +152,7 @@ class Chooser:
         self._seen: dict[str, _Seen] = {}
         self._turns: Iterator[str] = iter(())
         self._entered = 0  # events that had come at the last choice
-        self._looks = 0
+        self._looks = 0  # choices so far
 
     def is_due(self, linked: Mapping[str, tuple[LinkedRule, ...]], arrays: Arrays) -> bool:
         """Whether enough events have come to look again.
@@ -156,12 +161,7 @@ class Chooser:
         """
         events = arrays.counters[layout.ENTERED] - self._entered
         lists = arrays.counters[layout.LISTS_TOP]
-        return events >= max(self._price, lists, EVENTS_PER_TURN * len(linked))
-
-    @property
-    def _price(self) -> int:
-        """So many events pay for a look (Law 2)."""
-        return PRICES[min(self._looks, len(PRICES) - 1)]
+        return events >= max(price_of(self._looks), lists, EVENTS_PER_TURN * len(linked))
 
     def fresh(self) -> Chooser:
         """One of the same costs, beside the same engine, that has seen nothing."""
@@ -176,12 +176,11 @@ class Chooser:
     ) -> Mapping[str, bool]:
         """The rules that had better change, and whether to an automaton.
 
-        ``times`` are the least and the greatest that have come, in microseconds, be it that they
-        wait to be evaluated.
+        ``times``: the least and the greatest that have come, evaluated or not, in microseconds.
         """
         entered = arrays.counters[layout.ENTERED]
         events, self._entered = entered - self._entered, entered
-        price = self._price
+        price = price_of(self._looks)
         self._looks += 1
         began, time = times[0], min(times[1], arrays.counters[layout.INSTANT])
         held: Held | None = None
@@ -274,9 +273,7 @@ def measured(
 
 
 class Held:
-    """How much the accesses hold at present, ``extent`` microseconds of event time after the first
-    event.
-    """
+    """How much the accesses hold, ``extent`` microseconds of event time after the first event."""
 
     def __init__(self, tables: ColumnTables, arrays: Arrays, extent: int = TIME_MAX) -> None:
         self._tables, self._extent = tables, extent

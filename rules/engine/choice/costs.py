@@ -39,8 +39,7 @@ from rules.terms import TERMINATOR, AttributeOf, nodes_of
 
 SELECTIVITY = 0.3
 PRICES = (512, 1_024, 2_048, 4_096, 8_192)
-"""So many events pay for the first looks at a rule, and for each further one as for the last of
-these: a look takes as long as some hundreds of events."""
+"""So many events pay for the first looks at rules, each of which takes as long as some hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +88,11 @@ class Estimate:
 
     columns: float
     automaton: float
+
+
+def price_of(looks: int) -> int:
+    """How many events pay for a look that comes after so many others."""
+    return PRICES[min(looks, len(PRICES) - 1)]
 
 
 def hybrid_cost(plan: RulePlan, rates: Rates, costs: Costs) -> float:

@@ -67,9 +67,7 @@ def limits_of(plan: RulePlan) -> list[float]:
 
 
 def reaches_of(plan: RulePlan) -> Sequence[float]:
-    """For each event of a chain, the terminator first, how long it may come after a sequence of
-    those before it, in microseconds.
-    """
+    """How long each event of a chain, the terminator first, may come after those before it (us)."""
     steps = sorted(selections_of(plan), key=lambda one: one.event)
     return _reaches(tuple(step.span.duration for step in steps), tuple(limits_of(plan)))
 

@@ -19,14 +19,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from matcher.model import TIME_MIN
-from rules.engine.choice.chooser import LOOK_EVENTS, MARGIN
-from rules.engine.choice.costs import Costs
+from rules.engine.choice.chooser import MARGIN
+from rules.engine.choice.costs import PRICES, Costs
 from rules.engine.gpu.engine import GpuEngine
 from rules.engine.gpu.keeping import Kept
 from rules.engine.gpu.work import SAMPLE, Sampled, work_of
 from rules.planning.plan import RulePlan
 from rules.planning.sequences import AutomatonPlan, automaton_of, states_of
 
+LOOK_EVENTS = PRICES[-1]
 FACTOR_MAX = 64.0
 """A device is not thought to be so many times slower or faster than expected."""
 UNKNOWN = "nothing is known yet of what it costs"

@@ -25,7 +25,7 @@ SELDOM = {"A": 0.1, "B": 0.89, "C": 0.01}
 
 @pytest.fixture(autouse=True)
 def chosen_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rules.engine.choice.chooser.PRICES", (400,))
+    monkeypatch.setattr("rules.engine.choice.costs.PRICES", (400,))
     monkeypatch.setattr("rules.engine.choice.chooser.DRAFT_EVENTS", 100)
 
 
@@ -94,7 +94,7 @@ def test_the_choice_follows_the_events_and_changes_no_result():
 
 
 def test_the_first_choice_comes_soon_however_many_events_wait(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("rules.engine.choice.chooser.PRICES", PRICES)
+    monkeypatch.setattr("rules.engine.choice.costs.PRICES", PRICES)
     engine = engine_of("auto")
     for part in chunks(OFTEN, 20_000):
         for batch in part:

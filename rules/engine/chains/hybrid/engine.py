@@ -46,7 +46,7 @@ from rules.engine.chains.hybrid.pipeline import Crew, Pipeline
 from rules.engine.chains.hybrid.trials import Trials
 from rules.engine.chains.published.engine import AipPublished
 from rules.engine.choice.chooser import Held, Look, measured
-from rules.engine.choice.costs import PRICES
+from rules.engine.choice.costs import price_of
 from rules.engine.engine import Detections
 from rules.engine.kernels import layout
 from rules.engine.linking.linker import LinkedRule
@@ -76,7 +76,7 @@ class HybridEngine(AipPublished):
         self._pipelines: dict[int, Pipeline] = {}  # by the numbers of rules
         self._spent: Counter[int] = Counter()  # ticks, by these
         self._looked: dict[int, tuple[int, int]] = {}  # terminators and ticks at the last look
-        self._looks, self._look_at = 0, PRICES[0]  # of the trial; the events before the next
+        self._looks, self._look_at = 0, price_of(0)  # of the trial; the events before the next
 
     def fresh(self) -> HybridEngine:
         """A new engine of the same kind and choices."""
@@ -96,7 +96,7 @@ class HybridEngine(AipPublished):
         self._spent.clear()
         records = self._arrays["rules"]["evaluated"]
         self._looked = {number: (int(records[number]), 0) for number in self._linker.by_number}
-        self._looks, self._look_at = 0, self.entered + PRICES[0]
+        self._looks, self._look_at = 0, self.entered + price_of(0)
 
     def finish(self) -> Detections:
         """The third step; and a look at what rules take, when enough events have come."""
@@ -107,7 +107,7 @@ class HybridEngine(AipPublished):
 
     def _look(self, trials: Trials) -> None:
         self._looks += 1
-        self._look_at = self.entered + PRICES[min(self._looks, len(PRICES) - 1)]
+        self._look_at = self.entered + price_of(self._looks)
         held = Held(self._linker.tables, self._arrays)
         for number, linked in self._linker.by_number.items():
             rule = linked.deployed.rule
