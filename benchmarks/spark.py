@@ -3,8 +3,8 @@
     rexmq bench spark [--quick]
     python -m benchmarks.spark --rows 10000000 --growth 100000 1000000 10000000 100000000
 
-The first takes a million rows, and a tenth and a hundredth of them for growth. The second takes
-what it is told; 10^8 rows need 3 GB of disk for themselves, and twice as much again to be packed
+The first takes a million rows, and a tenth and a hundredth of them for growth (quick: 20,000, and
+no others). The second takes what it is told; 10^8 rows need 3 GB of disk for themselves, and twice as much again to be packed
 and shuffled.
 
 Each figure with a number of cores is taken in a process of its own, with a session of its own, and
@@ -297,8 +297,10 @@ def run(quick: bool) -> Iterator[Row]:
     if reason is not None:
         print(f"rexmq: spark is left out: {reason}", file=sys.stderr)
         return
-    rows = 20_000 if quick else 1_000_000
-    yield from rows_of(rows, (rows // 100, rows // 10, rows))
+    if quick:
+        yield from rows_of(20_000, (20_000,))
+    else:
+        yield from rows_of(1_000_000, (10_000, 100_000, 1_000_000))
 
 
 def rows_of(rows: int, sizes: Sequence[int]) -> Iterator[Row]:
