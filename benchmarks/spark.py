@@ -3,9 +3,9 @@
     rexmq bench spark [--quick]
     python -m benchmarks.spark --rows 10000000 --growth 100000 1000000 10000000 100000000
 
-The first takes a million rows, and a tenth and a hundredth of them for growth (quick: 20,000, and
-no others). The second takes what it is told; 10^8 rows need 3 GB of disk for themselves, and twice as much again to be packed
-and shuffled.
+The first takes a million rows, and a tenth and a hundredth of them for growth; quick, it takes
+20,000, and no others. The second takes what it is told; 10^8 rows need 3 GB of disk for themselves,
+and twice as much again to be packed and shuffled.
 
 Each figure with a number of cores is taken in a process of its own, with a session of its own, and
 after a first run that is not counted. Rows have six columns and lie in Parquet. What is measured

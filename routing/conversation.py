@@ -11,7 +11,7 @@ import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec import structs
 
@@ -296,7 +296,7 @@ class Conversation:
         if isinstance(request, ReadLog):
             self._read_on()
         else:
-            self._send(request)
+            self._send(cast(FromClient, request))
 
     def _read_on(self) -> None:
         """Ask for the next part of a log, if the last has come."""

@@ -8,57 +8,23 @@ one after another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Protocol
 
 from routing.errors import SessionError
-from routing.messages import (
-    Advertise,
-    Deploy,
-    Drain,
-    KeepDurable,
-    ListRules,
-    ReadLog,
-    Remove,
-    RemoveDurable,
-    SendAway,
-    ShowLog,
-    ShowNetwork,
-    ShowQueue,
-    ShowRule,
-    ShowTrace,
-    ShowUsers,
-    StatusRequest,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from routing.messages import Advertise, ReadLog, Subscribe, Unadvertise, Unsubscribe
 
 WISHES = Advertise | Unadvertise | Subscribe | Unsubscribe
 """Requests that say what the client wants, and are asked again on the next link."""
 REQUESTS_MAX = 10_000
 """Requests without an answer at a time."""
 
-ClientRequest: TypeAlias = (
-    Advertise
-    | Unadvertise
-    | Subscribe
-    | Unsubscribe
-    | Deploy
-    | Remove
-    | ListRules
-    | ShowRule
-    | StatusRequest
-    | RemoveDurable
-    | KeepDurable
-    | ReadLog
-    | Drain
-    | ShowTrace
-    | ShowNetwork
-    | ShowUsers
-    | ShowLog
-    | ShowQueue
-    | SendAway
-)
+
+class ClientRequest(Protocol):
+    """A message that is answered: by Confirmed, LogPart or Refused, which bear its number."""
+
+    @property
+    def request(self) -> int:
+        """Its number."""
 
 
 class SessionRequests:

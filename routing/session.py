@@ -6,7 +6,10 @@ broker has welcomed it, and what waits until then is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
 
 from matcher.model import EventBatch, EventType
 from matcher.traces import Contexts
@@ -18,20 +21,6 @@ from routing.errors import SessionError
 from routing.messages import (
     Advertise,
     Deploy,
-    Drain,
-    KeepDurable,
-    ListRules,
-    ReadLog,
-    Remove,
-    RemoveDurable,
-    SendAway,
-    ShowLog,
-    ShowNetwork,
-    ShowQueue,
-    ShowRule,
-    ShowTrace,
-    ShowUsers,
-    StatusRequest,
     Subscribe,
     Unadvertise,
     Unsubscribe,
@@ -41,6 +30,9 @@ from routing.messages.values import DOCUMENT_MAX, NAME_MAX, TEXT_MAX
 from routing.number_set import NumberSet
 from routing.outgoing import NO_TIME as NO_TIME
 from routing.outgoing import Outgoing
+from routing.requests import ClientRequest
+
+_REGEX = re.compile(r"`str` matching regex '.*'")
 
 
 class Session(Conversation):
@@ -165,18 +157,6 @@ class Session(Conversation):
             self._deal_with(*run)
         return bool(open_ones)
 
-    def remove_durable(self, name: str) -> int:
-        """Remove a durable sink that no client is attached to. SessionError as ``remove``."""
-        _check_length("the name of a durable sink", name, NAME_MAX)
-        return self._ask(RemoveDurable(self._requests.number(), name))
-
-    def keep_durable(self, name: str) -> int:
-        """Go on with a durable sink that was on its way to a broker which does not come back.
-        SessionError as ``remove``.
-        """
-        _check_length("the name of a durable sink", name, NAME_MAX)
-        return self._ask(KeepDurable(self._requests.number(), name))
-
     def unsubscribe(self, number: int) -> int:
         """End a subscription."""
         return self._ask(Unsubscribe(self._requests.number(), number))
@@ -207,71 +187,21 @@ class Session(Conversation):
         asked = text, replace, file[-NAME_MAX:], since, tuple(removes)
         return self._ask(Deploy(self._requests.number(), *asked))
 
-    def remove(self, name: str) -> int:
-        """Remove a rule. Raises SessionError for what can be no rule's name."""
-        _check_length("a rule's name", name, NAME_MAX)
-        return self._ask(Remove(self._requests.number(), name))
-
-    def list_rules(self) -> int:
-        """Ask for the rules and their states."""
-        return self._ask(ListRules(self._requests.number()))
-
-    def show_rule(self, name: str) -> int:
-        """Ask for one rule's canonical text. Raises SessionError as ``remove`` does."""
-        _check_length("a rule's name", name, NAME_MAX)
-        return self._ask(ShowRule(self._requests.number(), name))
-
-    def status(self) -> int:
-        """Ask for the broker's status."""
-        return self._ask(StatusRequest(self._requests.number()))
-
-    def show_network(self) -> int:
-        """Ask what each broker of the network does."""
-        return self._ask(ShowNetwork(self._requests.number()))
-
-    def show_users(self) -> int:
-        """Ask who may do what."""
-        return self._ask(ShowUsers(self._requests.number()))
-
-    def show_log(self) -> int:
-        """Ask for the last lines of the broker's log."""
-        return self._ask(ShowLog(self._requests.number()))
-
-    def show_queue(self, name: str) -> int:
-        """Ask for the first events that wait in a durable sink."""
-        _check_length("a durable sink's name", name, NAME_MAX)
-        return self._ask(ShowQueue(self._requests.number(), name))
-
-    def send_away(self, client: int) -> int:
-        """Have a client go, by the number of its link."""
-        return self._ask(SendAway(self._requests.number(), client))
-
-    def show_trace(self, event: str) -> int:
-        """Ask what the broker has kept of an event's path."""
-        _check_length("an event's name", event, TEXT_MAX)
-        return self._ask(ShowTrace(self._requests.number(), event))
+    def ask(self, kind: Callable[..., ClientRequest], *asked: object, **named: object) -> int:
+        """Make a request that needs no more than to be made: of the message's class, with what it
+        has behind its number. SessionError for what messages of its class may not bear.
+        """
+        request = kind(self._requests.number(), *asked, **named)
+        try:
+            fit = msgspec.convert(msgspec.to_builtins(request), type(request))
+        except msgspec.ValidationError as error:
+            reason = _REGEX.sub("printable `str`", str(error))
+            raise SessionError(f"{type(request).__name__}: {reason}") from None
+        return self._ask(fit)
 
     def note_trace(self, own_id: str, contexts: Contexts) -> None:
         """The event that leaves with this id belongs to these traces."""
         self._outgoing.traces.note(self._config.name, own_id, contexts)
-
-    def read_log(
-        self,
-        broker: str = "",
-        after: int = 0,
-        *,
-        since: int | None = None,
-        types: Sequence[str] = (),
-        outlined: bool = False,
-        at: Sequence[int] = (),
-    ) -> int:
-        """Ask for a part of a broker's log (messages.ReadLog)."""
-        asked = broker, after, since, tuple(types), outlined, tuple(at)
-        return self._ask(ReadLog(self._requests.number(), *asked))
-
-    def drain(self) -> int:
-        """Ask the broker to send its clients to others, and to leave when it may."""
-        return self._ask(Drain(self._requests.number()))
 
 
 def _check_length(what: str, text: str, most: int) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, EventType
 from routing.deployment import Deployed
-from routing.messages import Confirmed
+from routing.messages import Confirmed, Remove
 from routing.session import Session
 from rules.language import declared_in
 from rules.pattern import Rule, RuleSet
@@ -62,7 +62,7 @@ class Step:
     def ask(self, session: Session, first_s: float) -> int:
         """Ask for it; gives the request's number. ``first_s``: the first event's time."""
         if self.removed:
-            return session.remove(self.removed)
+            return session.ask(Remove, self.removed)
         since, is_in_place = self.since(first_s), self.at_s is not None and self.since_s is None
         return session.deploy(self.text, replace=is_in_place, file=self.file, since=since)
 

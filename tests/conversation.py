@@ -39,11 +39,14 @@ from routing.messages import (
     Confirmed,
     Delivery,
     Limits,
+    ListRules,
     Message,
     Permit,
     Refused,
     Rejected,
+    Remove,
     Rights,
+    ShowRule,
     Welcome,
     WhenFull,
 )
@@ -344,13 +347,13 @@ class Conversation:
         self._of(case).session.deploy(case.body, "replace" in case.arguments)
 
     def _remove(self, case: Case) -> None:
-        self._of(case).session.remove(case.arguments[1])
+        self._of(case).session.ask(Remove, case.arguments[1])
 
     def _list(self, case: Case) -> None:
-        self._of(case).session.list_rules()
+        self._of(case).session.ask(ListRules)
 
     def _show(self, case: Case) -> None:
-        self._of(case).session.show_rule(case.arguments[1])
+        self._of(case).session.ask(ShowRule, case.arguments[1])
 
     def _tick(self, case: Case) -> None:
         self.pass_time(self.now + float(case.arguments[0]))

@@ -21,7 +21,7 @@ from broker.network import Member, members
 from matcher.matching import Matching
 from matcher.model import EventType
 from routing.config import NodeConfig, SessionConfig
-from routing.messages import Confirmed, Delivery, Refused
+from routing.messages import Confirmed, Delivery, Refused, StatusRequest
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
 from routing.overlay.config import FORGET_S, OverlayConfig
@@ -305,7 +305,9 @@ class Live(World):
         if broker not in self.connections_of:
             config = SessionConfig("", 1, HEARTBEAT_S)
             self.connections_of[broker] = self._open(broker, config, lambda result: None)
-        return self._answer(self.connections_of[broker], lambda session: session.status())[1]
+        return self._answer(
+            self.connections_of[broker], lambda session: session.ask(StatusRequest)
+        )[1]
 
     def crash(self, broker: str) -> None:
         self.hosts.crash(broker)

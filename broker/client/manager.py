@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -19,7 +19,23 @@ from broker.errors import RefusedError
 from broker.sockets import CONNECTED_MISSED_MAX
 from matcher.times import time_of
 from routing.config import SessionConfig
-from routing.messages import LogPart
+from routing.messages import (
+    Drain,
+    KeepDurable,
+    ListRules,
+    LogPart,
+    ReadLog,
+    RemoveDurable,
+    SendAway,
+    ShowLog,
+    ShowNetwork,
+    ShowQueue,
+    ShowRule,
+    ShowTrace,
+    ShowUsers,
+    StatusRequest,
+)
+from routing.requests import ClientRequest
 
 Since: TypeAlias = str | int | float | datetime
 TIMEOUT_S = 30.0
@@ -95,11 +111,11 @@ class RuleManager(Scoped):
 
     def list(self) -> list[Mapping[str, Any]]:
         """The rules in their order: name, type, since, version, and whether they run."""
-        return list(self._ask(self._session.list_rules)["rules"])
+        return list(self._ask(ListRules)["rules"])
 
     def show(self, name: str) -> Mapping[str, Any]:
         """One rule, with its canonical ``text``."""
-        return self._ask(lambda: self._session.show_rule(name))
+        return self._ask(ShowRule, name)
 
     def durables(self) -> builtins.list[Mapping[str, Any]]:
         """The durable subscriptions of the network, each with its name and its ``home``; of those
@@ -110,43 +126,43 @@ class RuleManager(Scoped):
 
     def remove_durable(self, name: str) -> Mapping[str, Any]:
         """Remove a durable subscription that no client uses, with what waits for it."""
-        return self._ask(lambda: self._session.remove_durable(name))
+        return self._ask(RemoveDurable, name)
 
     def keep_durable(self, name: str) -> Mapping[str, Any]:
         """Go on with a durable subscription at this broker, which was handing it over to one that
         does not come back.
         """
-        return self._ask(lambda: self._session.keep_durable(name))
+        return self._ask(KeepDurable, name)
 
     def status(self) -> Mapping[str, Any]:
         """The broker's status: plain data (protocol.md section 7)."""
-        return self._ask(self._session.status)
+        return self._ask(StatusRequest)
 
     def network(self) -> Mapping[str, Any]:
         """The status of each broker, in short: ``brokers``, and those that are ``silent``."""
-        return self._ask(self._session.show_network)
+        return self._ask(ShowNetwork)
 
     def users(self) -> builtins.list[Mapping[str, Any]]:
         """The users of the broker's access file, each with what it may do; none without keys."""
-        return builtins.list(self._ask(self._session.show_users)["users"])
+        return builtins.list(self._ask(ShowUsers)["users"])
 
     def log_lines(self) -> builtins.list[str]:
         """The last lines of the broker's log."""
-        return builtins.list(self._ask(self._session.show_log)["lines"])
+        return builtins.list(self._ask(ShowLog)["lines"])
 
     def waiting(self, name: str) -> Mapping[str, Any]:
         """The first events that wait in a durable subscription at this broker: ``events``, and how
         many are ``hidden``, since the user may not read their types.
         """
-        return self._ask(lambda: self._session.show_queue(name))
+        return self._ask(ShowQueue, name)
 
     def send_away(self, client: int) -> Mapping[str, Any]:
         """Have a client go: the one with this ``number`` in the status."""
-        return self._ask(lambda: self._session.send_away(client))
+        return self._ask(SendAway, client)
 
     def trace(self, event: str) -> Mapping[str, Any]:
         """The path of an event, ``source#id`` or an id, through this broker, if it is kept."""
-        return self._ask(lambda: self._session.show_trace(event))
+        return self._ask(ShowTrace, event)
 
     def read_log(
         self,
@@ -163,20 +179,20 @@ class RuleManager(Scoped):
         """
         asked: dict[str, Any] = {"since": since, "types": types, "outlined": outlined, "at": at}
         part: LogPart = self._driver.ask(
-            lambda: self._session.read_log(broker, after, **asked), self._timeout_s
+            lambda: self._session.ask(ReadLog, broker, after, **asked), self._timeout_s
         )
         return part
 
     def drain(self) -> Mapping[str, Any]:
         """Have the broker send its clients to others and leave; ``status`` says how far it is."""
-        return self._ask(self._session.drain)
+        return self._ask(Drain)
 
     def _take(self, steps: Steps) -> Mapping[str, Any]:
         try:
             request = next(steps)
             while True:
                 try:
-                    answer = self._ask(request)
+                    answer = self._carry(request)
                 except RefusedError as refusal:
                     request = steps.throw(refusal)
                 else:
@@ -185,7 +201,10 @@ class RuleManager(Scoped):
             found: Mapping[str, Any] = done.value
             return found
 
-    def _ask(self, request: Any) -> Mapping[str, Any]:
+    def _ask(self, kind: type[ClientRequest], *asked: object) -> Mapping[str, Any]:
+        return self._carry(lambda: self._session.ask(kind, *asked))
+
+    def _carry(self, request: Callable[[], int]) -> Mapping[str, Any]:
         detail: Mapping[str, Any] = self._driver.ask(request, self._timeout_s)
         return detail
 
@@ -241,11 +260,11 @@ class AsyncRuleManager(AsyncScoped):
 
     async def list(self) -> list[Mapping[str, Any]]:
         """See ``RuleManager.list``."""
-        return list((await self._ask(self._session.list_rules))["rules"])
+        return list((await self._ask(ListRules))["rules"])
 
     async def show(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.show``."""
-        return await self._ask(lambda: self._session.show_rule(name))
+        return await self._ask(ShowRule, name)
 
     async def durables(self) -> builtins.list[Mapping[str, Any]]:
         """See ``RuleManager.durables``."""
@@ -253,39 +272,39 @@ class AsyncRuleManager(AsyncScoped):
 
     async def remove_durable(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.remove_durable``."""
-        return await self._ask(lambda: self._session.remove_durable(name))
+        return await self._ask(RemoveDurable, name)
 
     async def keep_durable(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.keep_durable``."""
-        return await self._ask(lambda: self._session.keep_durable(name))
+        return await self._ask(KeepDurable, name)
 
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""
-        return await self._ask(self._session.status)
+        return await self._ask(StatusRequest)
 
     async def network(self) -> Mapping[str, Any]:
         """See ``RuleManager.network``."""
-        return await self._ask(self._session.show_network)
+        return await self._ask(ShowNetwork)
 
     async def users(self) -> builtins.list[Mapping[str, Any]]:
         """See ``RuleManager.users``."""
-        return builtins.list((await self._ask(self._session.show_users))["users"])
+        return builtins.list((await self._ask(ShowUsers))["users"])
 
     async def log_lines(self) -> builtins.list[str]:
         """See ``RuleManager.log_lines``."""
-        return builtins.list((await self._ask(self._session.show_log))["lines"])
+        return builtins.list((await self._ask(ShowLog))["lines"])
 
     async def waiting(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.waiting``."""
-        return await self._ask(lambda: self._session.show_queue(name))
+        return await self._ask(ShowQueue, name)
 
     async def send_away(self, client: int) -> Mapping[str, Any]:
         """See ``RuleManager.send_away``."""
-        return await self._ask(lambda: self._session.send_away(client))
+        return await self._ask(SendAway, client)
 
     async def trace(self, event: str) -> Mapping[str, Any]:
         """See ``RuleManager.trace``."""
-        return await self._ask(lambda: self._session.show_trace(event))
+        return await self._ask(ShowTrace, event)
 
     async def read_log(
         self,
@@ -300,20 +319,20 @@ class AsyncRuleManager(AsyncScoped):
         """See ``RuleManager.read_log``."""
         asked: dict[str, Any] = {"since": since, "types": types, "outlined": outlined, "at": at}
         part: LogPart = await self._driver.ask(
-            lambda: self._session.read_log(broker, after, **asked), self._timeout_s
+            lambda: self._session.ask(ReadLog, broker, after, **asked), self._timeout_s
         )
         return part
 
     async def drain(self) -> Mapping[str, Any]:
         """See ``RuleManager.drain``."""
-        return await self._ask(self._session.drain)
+        return await self._ask(Drain)
 
     async def _take(self, steps: Steps) -> Mapping[str, Any]:
         try:
             request = next(steps)
             while True:
                 try:
-                    answer = await self._ask(request)
+                    answer = await self._carry(request)
                 except RefusedError as refusal:
                     request = steps.throw(refusal)
                 else:
@@ -322,7 +341,10 @@ class AsyncRuleManager(AsyncScoped):
             found: Mapping[str, Any] = done.value
             return found
 
-    async def _ask(self, request: Any) -> Mapping[str, Any]:
+    async def _ask(self, kind: type[ClientRequest], *asked: object) -> Mapping[str, Any]:
+        return await self._carry(lambda: self._session.ask(kind, *asked))
+
+    async def _carry(self, request: Callable[[], int]) -> Mapping[str, Any]:
         detail: Mapping[str, Any] = await self._driver.ask(request, self._timeout_s)
         return detail
 

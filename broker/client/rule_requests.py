@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from broker.errors import RefusedError
 from broker.schemas import type_of
-from routing.messages import Code
+from routing.messages import Code, ListRules, Remove, ShowRule, StatusRequest
 from routing.session import Session
 
 Answer: TypeAlias = Mapping[str, Any]
@@ -48,11 +48,11 @@ def removing(session: Session, name: str) -> Steps:
     RefusedError as ``deploying``.
     """
     try:
-        return (yield lambda: session.remove(name))
+        return (yield lambda: session.ask(Remove, name))
     except RefusedError as refusal:
         if refusal.code != Code.SILENT.value:
             raise
-        listed = yield session.list_rules
+        listed = yield lambda: session.ask(ListRules)
         if any(one["name"] == name for one in listed["rules"]):
             text = f"{refusal.reason}; the list of rules has {name} still: remove it again"
             raise RefusedError(text, refusal.code) from None
@@ -65,17 +65,17 @@ def _look_for(
     """The rules of a text as they are deployed; None where one is not, or another of its name, or
     one is there that is to be gone.
     """
-    status = yield session.status
+    status = yield lambda: session.ask(StatusRequest)
     known = {one["name"]: type_of(one["schema"]) for one in status["types"]}
     from rules.language import load  # the language, for the few who have to look
 
     texts = {rule.name: rule.text for rule in load(text, file=file, known=known).rules}
-    listed = yield session.list_rules
+    listed = yield lambda: session.ask(ListRules)
     rules = [one for one in listed["rules"] if one["name"] in texts]
     if any(one["name"] in removes for one in listed["rules"]):
         return None
     for one in rules:
-        shown = yield lambda name=one["name"]: session.show_rule(name)
+        shown = yield lambda name=one["name"]: session.ask(ShowRule, name)
         if shown["text"] != texts[one["name"]]:
             return None
     return {"rules": rules, "replaced": []} if len(rules) == len(texts) else None

@@ -94,9 +94,9 @@ the first begins. Whoever interrupts it loses the runs that are under way. `--ru
 them at most, and what is written says how many seeds there are of each strategy.
 
 The rows of this page are in [studies/results/study.jsonl.xz](../../studies/results/study.jsonl.xz);
-`--size whole --rows` with that file, unpacked by `unxz`, goes on with them. They were measured on 28 November 2026, when
-the protocols between brokers had come to rest; those of the page of the thesis's size with the
-protocols of 25 November, and what brokers send has changed since.
+`--size whole --rows` with that file, unpacked by `unxz`, goes on with them. They were measured on
+28 November 2026, when the protocols between brokers had come to rest; those of the page of the
+thesis's size with the protocols of 25 November, and what brokers send has changed since.
 
 What that takes is two to three times this much CPU time: measured with protocols that were
 [compiled to C](../decisions/0018-not-compiled.md) then, for a run of 60 seconds of the default

@@ -28,6 +28,7 @@ from broker.client.rule_requests import deploying, removing
 from broker.errors import ConfigurationError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventIds, EventType, StringColumn
+from routing.messages import StatusRequest
 
 SECOND = MICROSECONDS
 
@@ -346,7 +347,7 @@ def look(manager, steps):
     request = steps.throw(UNKNOWN)
     try:
         while True:
-            request = steps.send(manager._ask(request))
+            request = steps.send(manager._carry(request))
     except StopIteration as done:
         return done.value
 
@@ -355,14 +356,14 @@ def test_a_manager_looks_itself_whether_its_rules_run_when_the_answer_is_lost(en
     text = RULES.format(1)
     with RuleManager(endpoint) as manager:
         steps = deploying(manager._session, text, False, "f")
-        manager._ask(next(steps))
+        manager._carry(next(steps))
         found = look(manager, steps)
         assert [(one["name"], one["state"]) for one in found["rules"]] == [
             ("lit1", "waiting"),
             ("out1", "waiting"),
         ]
         steps = removing(manager._session, "out1")
-        manager._ask(next(steps))
+        manager._carry(next(steps))
         assert look(manager, steps)["name"] == "out1"
         # One of the two is gone, then another's, and nothing was done.
         for other in (text, text.replace("n > 1", "n > 2")):
@@ -613,7 +614,7 @@ def test_who_closes_with_a_refusal_to_raise_leaves_nothing_behind(endpoint, temp
         publisher = Publisher(endpoint, name=f"closing {temp.name}", types=[temp], delay_s=5.0)
         publisher.promise(10)
         publisher.publish(temp.name, area="a", value=0.0, at=5)
-        assert publisher._driver.ask(publisher._source.session.status, 5)
+        assert publisher._driver.ask(lambda: publisher._source.session.ask(StatusRequest), 5)
         with suppress(LateEvents):
             for value in (1.0, 2.0, 3.0):
                 publisher.publish(temp.name, area="a", value=value, at=20)

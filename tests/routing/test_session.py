@@ -397,15 +397,15 @@ def test_what_cannot_be_asked_is_the_callers_mistake() -> None:
     with pytest.raises(SessionError, match="the session is ready"):
         session.connect(0.0)
     sent(session)
-    for ask, longest in (
-        (session.subscribe, 65_536),
-        (session.deploy, 2**24),
-        (session.remove, 255),
-        (session.show_rule, 255),
-    ):
+    for ask, longest in ((session.subscribe, 65_536), (session.deploy, 2**24)):
         with pytest.raises(SessionError, match=f"at most {longest:,} characters"):
             ask("x" * (longest + 1))
         ask("x" * longest)
+    for kind in (Remove, ShowRule):
+        for name in ("x" * 256, "x\x1b[2J"):
+            with pytest.raises(SessionError, match=rf"{kind.__name__}: .* at `\$.name`"):
+                session.ask(kind, name)
+        session.ask(kind, "x" * 255)
     session.deploy("", file="/" * 256 + "f.tesla")
     asked = sent(session)
     assert [type(one) for one in asked] == [Subscribe, Deploy, Remove, ShowRule, Deploy]
@@ -491,7 +491,7 @@ def test_what_comes_again_on_another_link_keeps_its_numbers() -> None:
 
 def test_parts_of_logs_are_asked_for_one_after_another() -> None:
     session = ready()
-    asked = [session.read_log(after=after) for after in (0, 1, 2)]
+    asked = [session.ask(ReadLog, after=after) for after in (0, 1, 2)]
     assert sent(session) == [ReadLog(asked[0])]
     session.receive(LogPart(asked[0], "b", (), 1, 3, (), ()), 1.0)
     assert sent(session) == [LogReceived(asked[0]), ReadLog(asked[1], after=1)]
@@ -501,5 +501,5 @@ def test_parts_of_logs_are_asked_for_one_after_another() -> None:
     session.connect(1.0)
     session.receive(welcome(), 1.0)
     drain(session)
-    last = session.read_log(after=3)
+    last = session.ask(ReadLog, after=3)
     assert sent(session) == [ReadLog(last, after=3)]

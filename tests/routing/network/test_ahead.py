@@ -5,6 +5,7 @@ rules (routing.serving.advertisements, Law 4).
 import pytest
 from brokers import SCHEMAS, Network
 
+from routing.messages import Remove
 from routing.network import strategy as strategies
 
 FIRE = f"""
@@ -61,7 +62,7 @@ def test_the_replay_of_a_far_time_is_over_with_its_rule() -> None:
     (late,) = publish_once(network, "b4", 'Temp@6("a", 52)')
     assert "rejected (late)" in late
     for _ in range(2):
-        network.clients["m"].remove("fire")
+        network.clients["m"].ask(Remove, "fire")
         network.run(3)  # it has come to its end, and is dropped
         network.clients["m"].deploy(FIRE)
         network.run(1)
@@ -81,7 +82,7 @@ def test_a_source_that_lives_on_is_late_no_more() -> None:
     sensor = network.connect("sensor", "b3")
     sensor.advertise([SCHEMAS["Temp"]])
     network.run(0.5)
-    network.clients["m"].remove("fire")
+    network.clients["m"].ask(Remove, "fire")
     network.run(3)  # it has come to its end, and is dropped
     network.clients["m"].deploy(FIRE)
     network.run(1)

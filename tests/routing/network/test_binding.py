@@ -4,6 +4,8 @@ import pytest
 from brokers import Network
 from conversation import schema_of
 
+from routing.messages import Remove
+
 TEMP = schema_of("Temp(value: int)")
 SCHEMAS = {"Temp": TEMP}
 HOT = "define Hot(value: int) from Temp() as t where value = t.value"
@@ -33,7 +35,7 @@ def test_a_type_that_no_rule_uses_makes_nobody_late(strategy, monkeypatch):
     network.take_lines()
     network.publish("r", "Temp@25(5)", None, SCHEMAS)
     assert any("late" in line for line in network.take_lines())
-    m.remove("Hot")
+    m.ask(Remove, "Hot")
     network.run(4)
     network.publish("r", "Temp@26(6)", None, SCHEMAS)
     assert network.take_lines()[-1:] == ["k: r#2 Temp@26(6)"]

@@ -27,6 +27,7 @@ from routing.messages import (
     ListRules,
     Part,
     PlanFollowed,
+    Remove,
     RootRequest,
     RootTask,
     RuleFacts,
@@ -373,7 +374,7 @@ def test_what_the_root_refuses_is_refused_everywhere() -> None:
     network.run(0.2)
     network.connect("v", "b1").deploy(FIRE)
     network.connect("w", "b3").deploy("define X( from")
-    network.connect("x", "b3").remove("nothing")
+    network.connect("x", "b3").ask(Remove, "nothing")
     network.run(0.2)
     u, v, w, x = network.take_lines()
     assert u.startswith("u: refused (schema): event Temp(room: string) is refused")
@@ -397,7 +398,7 @@ def test_a_name_is_one_source_in_the_whole_network() -> None:
 def test_rules_can_be_listed_replaced_and_removed_from_anywhere() -> None:
     network = furnished()
     m = network.clients["m"]
-    network.connect("n", "b1").list_rules()
+    network.connect("n", "b1").ask(ListRules)
     network.run(0.2)
     assert network.take_lines() == ["n: confirmed fire since none"]
     m.deploy(FIRE.replace("45", "70"), replace=True)
@@ -408,7 +409,7 @@ def test_rules_can_be_listed_replaced_and_removed_from_anywhere() -> None:
         "m: confirmed fire since none",
         'k: Fire@3("b", 80.0) <- s#2 t#',
     ]
-    network.clients["n"].remove("fire")
+    network.clients["n"].ask(Remove, "fire")
     network.run(0.2)
     network.publish("s", 'Smoke@14("b")', 20)
     network.publish("t", 'Temp@15("b", 80)', 20)
@@ -422,7 +423,7 @@ def test_a_rule_stays_as_it_is_when_one_that_came_before_it_goes() -> None:
     network.clients["k"].subscribe("Hot()")
     network.run(0.2)
     network.publish("t", 'Temp@1("a", 50)', 10)
-    network.clients["m"].remove("fire")
+    network.clients["m"].ask(Remove, "fire")
     network.run(0.2)
     network.publish("t", 'Temp@11("a", 50)', 20)
     network.publish("s", 'Smoke@12("a")', 20)
@@ -435,7 +436,7 @@ def test_what_is_held_stands_before_what_later_rules_find_when_its_own_has_gone(
     (found by the fuzz).
     """
     network = furnished()
-    network.clients["m"].remove("fire")
+    network.clients["m"].ask(Remove, "fire")
     for name, used in (("hot", "Temp"), ("smoky", "Smoke")):
         rule = f"rule {name}: define Odd(room: string) from {used}() as e where room = e.room"
         network.clients["m"].deploy(rule)
@@ -443,7 +444,7 @@ def test_what_is_held_stands_before_what_later_rules_find_when_its_own_has_gone(
     network.run(0.2)
     network.publish("t", 'Temp@3("a", 1) Temp@3("b", 1)', 4)
     network.take_lines()
-    network.clients["m"].remove("hot")
+    network.clients["m"].ask(Remove, "hot")
     network.run(0.2)
     network.publish("s", 'Smoke@3("c") Smoke@3("d")', 4)
     odd = [line.partition(" <-")[0] for line in network.take_lines() if "Odd" in line]
@@ -520,7 +521,7 @@ def test_what_the_root_has_yet_to_do_for_its_own_clients_is_not_lost_with_the_tr
     cut(network, "b2", "b3")
     assert network.take_lines() == ["t: confirmed", "m: confirmed hot since none"]
     cut(network, "b2", "b3", cut=False)
-    network.connect("n", "b4").remove("hot")
+    network.connect("n", "b4").ask(Remove, "hot")
     cut(network, "b3", "b4")
     (line,) = network.take_lines()
     assert "the network changed before the answer came; see in the list of rules" in line
@@ -547,7 +548,7 @@ def test_a_new_root_takes_over_what_the_former_one_knew() -> None:
     cut(network, "b2", "b3", cut=False)
     assert network.brokers["b3"].overlay.part.centre == "b2"
     assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
-    network.connect("n", "b3").list_rules()
+    network.connect("n", "b3").ask(ListRules)
     network.run(0.2)
     assert network.take_lines() == ["n: confirmed fire since none hot since 10"]
     assert not [one for one in network.mesh.log if isinstance(one, Log) and one.level == "error"]
@@ -582,7 +583,7 @@ def test_the_marks_of_waiting_rules_hold_back_whom_they_must_alone() -> None:
     network.publish("t", 'Temp@1("a", 50)', 10)
     network.publish("s", 'Smoke@3("a")', 10)
     assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
-    network.clients["m"].remove("w")
+    network.clients["m"].ask(Remove, "w")
     network.run(0.2)
     assert network.take_lines() == ['both: Fire@3("a", 50.0) <- s#1 t#1', "m: confirmed"]
 
@@ -650,7 +651,7 @@ def test_what_brokers_tell_one_another_of_a_stalled_rule_is_the_broker_below(
         deliver(frames, now)
 
     link.deliver = note
-    network.connect("n", "b1").list_rules()
+    network.connect("n", "b1").ask(ListRules)
     network.run(0.2)
     (answer,) = (one.answer for one in carried if isinstance(one, Answered))
     assert isinstance(answer, Confirmed)

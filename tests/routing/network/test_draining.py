@@ -7,6 +7,7 @@ from conversation import batches_of
 from routing.config import SessionConfig
 from routing.conversation import State
 from routing.effects import BROKER
+from routing.messages import ListRules
 from routing.session import Session
 
 TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
@@ -69,7 +70,7 @@ def test_a_broker_that_drains_takes_nobody_in_but_who_looks() -> None:
             comes.subscribe("Temp()")
             network.run(0.1)
         assert comes.state is State.OFF
-    looks.list_rules()
+    looks.ask(ListRules)
     network.run(0.1)
     assert network.take_lines()[-1] == "looks: confirmed"
     assert network.brokers["b1"].status(network.mesh.now)["draining"] == []

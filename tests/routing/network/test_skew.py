@@ -7,6 +7,7 @@ from brokers import SCHEMAS, Network
 from conversation import batches_of, schema_of
 
 from routing.config import Ordering
+from routing.messages import Remove
 from routing.network.strategy import names
 
 TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
@@ -258,6 +259,6 @@ def test_a_rule_that_has_ended_holds_nobody_up() -> None:
         wire.cut = True
     network.temps(1, 201)
     assert network.withheld == FAR
-    network.clients["m"].remove("fire")
+    network.clients["m"].ask(Remove, "fire")
     network.run(5)
     assert network.waiting == 0

@@ -15,7 +15,7 @@ from routing.deployment import Deployed
 from routing.evaluation import replay, tree_evaluator
 from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
-from routing.messages import Forward
+from routing.messages import Forward, ListRules, Remove
 from routing.network.brokers import resending
 from routing.partition.rule_states import ResumedRule
 from routing.watermarks.ends import CLOSED
@@ -308,7 +308,7 @@ def test_a_text_that_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch)
     network.run(10)
     (refused,) = network.take_lines()
     assert refused.startswith("m: refused (bad-rules)")
-    network.connect("l", "b3").list_rules()
+    network.connect("l", "b3").ask(ListRules)
     network.run(1)
     assert network.take_lines() == ["l: confirmed"]
 
@@ -319,7 +319,7 @@ def test_two_texts_are_deployed_in_their_order(monkeypatch: pytest.MonkeyPatch) 
     client = network.connect("m", "b2")
     client.deploy(TEXT)
     client.deploy(FIRE.replace("fire", "fire3"), replace=True)
-    client.remove("fire3")
+    client.ask(Remove, "fire3")
     network.run(10)
     first, second, third = network.take_lines()
     assert first.count("since") == MANY

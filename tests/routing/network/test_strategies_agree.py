@@ -12,6 +12,8 @@ from brokers import Network
 from conversation import schema_of
 from pairs import seeds
 
+from routing.messages import Remove
+
 SCHEMAS = {name: schema_of(f"{name}(p: int)") for name in "ABC"}
 RULES = {
     "one": "define X(p: int) from A() as a and last B(p = a.p) within 5 s from a where p = a.p",
@@ -111,7 +113,7 @@ class Story:
         if self.deployed:
             name = self.random.choice(sorted(self.deployed))
             self.deployed.discard(name)
-            self.network.clients["m"].remove(name)
+            self.network.clients["m"].ask(Remove, name)
 
 
 def told(seed: int, strategy: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:

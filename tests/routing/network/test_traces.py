@@ -18,6 +18,7 @@ from routing.messages import (
     Publish,
     Question,
     Shared,
+    ShowTrace,
 )
 from routing.network import strategy
 
@@ -108,7 +109,7 @@ def asked(network: Network, name: str, text: str) -> dict[str, object]:
     network.mesh.after = lambda party: details.extend(
         result.detail for result in session.take_results() if isinstance(result, Confirmed)
     )
-    session.show_trace(text)
+    session.ask(ShowTrace, text)
     network.run(3)
     (detail,) = details
     return dict(detail)

@@ -27,7 +27,7 @@ from worlds import HEARTBEAT_S, Simulated
 from matcher.model import MICROSECONDS
 from routing import wire
 from routing.config import SessionConfig
-from routing.messages import Confirmed, Delivery, Message, Packet, Refused
+from routing.messages import Confirmed, Delivery, Message, Packet, Refused, Remove
 from routing.overlay.config import FORGET_S
 from routing.session import Result, Session
 from simulator.lanes import Frames, Lane, Quality
@@ -188,7 +188,7 @@ class Story(Simulated):
 
     def _remove(self, words: list[str], body: str) -> None:
         """remove RULE at BROKER."""
-        self._manager(words[-1]).remove(words[0])
+        self._manager(words[-1]).ask(Remove, words[0])
 
     def _manager(self, broker: str) -> Session:
         return self._client(f"the manager at {broker}", broker, SessionConfig("", 1, HEARTBEAT_S))
