@@ -22,8 +22,7 @@ import numpy as np
 from benchmarks.report import Row, table
 from broker.warmup import warm_up
 from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
-from matcher.single import Row as Values
-from matcher.single import Single
+from matcher.single import Row as Values, Single
 from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Effect, Send

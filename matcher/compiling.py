@@ -33,8 +33,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
 import numba
-from numba.core import caching, compiler_lock
-from numba.core import config as numba_config
+from numba.core import caching, compiler_lock, config as numba_config
 from numba.core.runtime.nrt import rtsys
 
 from matcher import awaited

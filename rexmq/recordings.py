@@ -11,8 +11,7 @@ from time import perf_counter
 from typing import TypeAlias
 
 from broker import costs
-from broker.detection import EventSink, checked_over, defined_types, read_rules
-from broker.detection import detect as run
+from broker.detection import EventSink, checked_over, defined_types, detect as run, read_rules
 from broker.parallel import deployed
 from broker.recorded import RecordedEvents
 from matcher.errors import EventError

@@ -13,10 +13,7 @@ import msgspec
 
 from matcher.model import EventBatch, EventType
 from matcher.traces import Contexts
-from routing.conversation import Conversation
-from routing.conversation import Lost as Lost
-from routing.conversation import Result as Result
-from routing.conversation import State as State
+from routing.conversation import Conversation, Lost as Lost, Result as Result, State as State
 from routing.errors import SessionError
 from routing.messages import (
     Advertise,
@@ -28,8 +25,7 @@ from routing.messages import (
 )
 from routing.messages.values import DOCUMENT_MAX, NAME_MAX, TEXT_MAX
 from routing.number_set import NumberSet
-from routing.outgoing import NO_TIME as NO_TIME
-from routing.outgoing import Outgoing
+from routing.outgoing import NO_TIME as NO_TIME, Outgoing
 from routing.requests import ClientRequest
 
 _REGEX = re.compile(r"`str` matching regex '.*'")

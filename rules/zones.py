@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from datetime import UTC as UTC_ZONE
-from datetime import datetime, timedelta
+from datetime import UTC as UTC_ZONE, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from matcher.model import MICROSECONDS

@@ -22,8 +22,7 @@ been passed on: it is among the events that Law 1 speaks of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
 from typing import TypeAlias
 

@@ -24,8 +24,7 @@ from routing.network.brokers.broker import Broker
 from routing.overlay.config import OverlayConfig
 from rules.subscription import check_filter, parse_subscription
 from rules.syntax.parser import parse_filter
-from simulator import recordings
-from simulator import scenario as scenario_file
+from simulator import recordings, scenario as scenario_file
 from simulator.changes import RuleBook, checked, declared, steps_of
 from simulator.clients import Client, Manager, Move, Place, Sink, Source
 from simulator.faults import Places, ahead_s, before_s

@@ -4,8 +4,7 @@ A bounded part of what ``make fuzz-inputs`` does for as long as it is let.
 """
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as some
+from hypothesis import HealthCheck, given, settings, strategies as some
 from outside import TARGETS, Target, frames_of, joined
 from pairs import WHOLE
 

@@ -126,8 +126,7 @@ def _calibrate(quick: bool, file: Path | None) -> None:
     import platform
     from dataclasses import asdict
 
-    from broker import calibration
-    from broker import costs as files
+    from broker import calibration, costs as files
     from broker.cli.table import table
     from broker.warmup import warm_up
     from rules.engine import Costs

@@ -36,8 +36,7 @@ def command(**given: Any) -> None:
         return configuration.load(file, os.environ, given)
 
     if check:
-        from broker.service import check as check_security
-        from broker.service import store_warnings
+        from broker.service import check as check_security, store_warnings
 
         checked = read()
         check_security(checked)

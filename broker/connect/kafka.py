@@ -20,10 +20,10 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
+    Message as Record,
     Producer,
     TopicPartition,
 )
-from confluent_kafka import Message as Record
 
 from broker.connect.systems import (
     CLOSE_S,

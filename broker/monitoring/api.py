@@ -43,8 +43,7 @@ from broker.monitoring.looks import FRESH_S, NOT_ALLOWED
 from broker.monitoring.operations import operation_routes
 from broker.monitoring.seats import Seat, Seats
 from broker.monitoring.shares import NoShare, Shares
-from broker.monitoring.trial import File
-from broker.monitoring.trial import Request as Trial
+from broker.monitoring.trial import File, Request as Trial
 from broker.monitoring.windows import Window, windows_of
 from broker.security.codes import Codes
 from matcher.identity import RULE_SOURCE

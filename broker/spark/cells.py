@@ -16,8 +16,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import Column, DataFrame, functions as f
 
 from broker.spark.blocks import BUCKET, FIRST, LAST
 from broker.spark.frames import TYPE, Form

@@ -15,9 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql import types as spark
+from pyspark.sql import DataFrame, functions as f, types as spark
 
 from broker.spark.frames import SPARK_TYPES, column_name, quoted
 from matcher.formats.printed import printed_causes, printed_ids, strings

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 
 from broker.spark.blocks import BLOCKS, EVENTS, FIRST, ROWS_MIN, Packing, Portion
 from broker.spark.cells import CELL, Cell, cells_of, in_cells, slices

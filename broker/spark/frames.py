@@ -18,9 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql import types as spark
+from pyspark.sql import Column, DataFrame, functions as f, types as spark
 
 from broker.spark.instants import bad_time, check_time, check_zone, microseconds
 from matcher.errors import SchemaError

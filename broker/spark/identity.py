@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
+from pyspark.sql import Column, DataFrame, Window, functions as f
 
 from broker.spark.frames import ID, SOURCE, TIME, TYPE, Form
 

@@ -14,9 +14,7 @@ import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql import types as spark
+from pyspark.sql import Column, DataFrame, functions as f, types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 
 from matcher.errors import SchemaError

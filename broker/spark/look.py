@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as f
+from pyspark.sql import Column, DataFrame, Row, functions as f
 
 from broker.spark.blocks import BUCKET, FIRST, LAST, OF_TYPE, REASON, ROWS
 from broker.spark.frames import BAD, TIME, TYPE

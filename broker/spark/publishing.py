@@ -19,8 +19,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from time import time as time_now
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 
 from broker.spark import frames as forms
 from broker.spark.cells import CELL, bounds_of, slice_of

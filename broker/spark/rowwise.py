@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Row
-from pyspark.sql import types as spark
+from pyspark.sql import Row, types as spark
 from pyspark.sql.pandas.types import to_arrow_type
 
 ROWS = 8_192

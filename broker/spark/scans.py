@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as spark
+from pyspark.sql import DataFrame, SparkSession, types as spark
 
 from broker.spark.blocks import ROWS_TOGETHER, Packing
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form, held, kind_of

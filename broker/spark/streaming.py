@@ -13,8 +13,7 @@ import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession, functions as f
 
 from broker.spark.cells import Cell, bucket_of
 from broker.spark.composites import spark_schema

@@ -15,8 +15,7 @@ from broker.store.entries import message_of, pack
 from broker.store.values import Entry
 from routing.errors import Refusal
 from routing.messages import Code, LogEntry, Publish, ReadLog
-from routing.storage import Entry as StoredEntry
-from routing.storage import LogExtract, Stretch
+from routing.storage import Entry as StoredEntry, LogExtract, Stretch
 from routing.wire import encode
 
 EXTRACT_BYTES = 4 << 20

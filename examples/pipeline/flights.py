@@ -22,8 +22,7 @@ import json
 import warnings
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession, Window, functions as f
 from report import make_report
 from tables import ATTRIBUTES, sources
 

@@ -11,8 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import Column, DataFrame, SparkSession, functions as f
 
 FLIGHTS = """year int, month int, day int, dep_time long, sched_dep_time long, dep_delay long,
     arr_time long, sched_arr_time long, arr_delay long, carrier string, flight long,

@@ -36,6 +36,7 @@ from routing.messages import (
     RemoveDurable,
     Request,
     SendAway,
+    Sequence as SequenceNumber,
     ShowLog,
     ShowNetwork,
     ShowQueue,
@@ -50,9 +51,6 @@ from routing.messages import (
     Unadvertise,
     Unsubscribe,
     Welcome,
-)
-from routing.messages import (
-    Sequence as SequenceNumber,
 )
 from routing.wire.codec import (
     BATCHES_MAX,

@@ -24,10 +24,8 @@ from routing.messages import (
     Packet,
     Refused,
     Routed,
-    Tag,
-)
-from routing.messages import (
     Sequence as SequenceNumber,
+    Tag,
 )
 from routing.wire import clients, network
 from routing.wire.codec import (

@@ -38,6 +38,7 @@ from routing.messages import (
     RootRequest,
     RuleFacts,
     RuleState,
+    Sequence as SequenceNumber,
     Shared,
     Stay,
     Stays,
@@ -46,9 +47,6 @@ from routing.messages import (
     Text,
     Time,
     Traces,
-)
-from routing.messages import (
-    Sequence as SequenceNumber,
 )
 from routing.wire.codec import (
     BATCHES_MAX,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 

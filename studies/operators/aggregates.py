@@ -24,8 +24,7 @@ from matcher.model import (
     Int64s,
     Kind,
 )
-from rules.terms import CANDIDATE, Function
-from rules.terms import Aggregate as Term
+from rules.terms import CANDIDATE, Aggregate as Term, Function
 from studies.operators.conditions import aggregates_of, condition_of
 from studies.operators.filters import Filter, Sieve, both, check_type, sent
 from studies.operators.kernels import sliding

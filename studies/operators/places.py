@@ -280,8 +280,7 @@ def may_be_there() -> bool:
 
 def device_there() -> Place | None:
     """The device of this process, if there is one."""
-    from matcher.gpu.device import device as found
-    from matcher.gpu.device import is_there
+    from matcher.gpu.device import device as found, is_there
 
     return _on(found()) if is_there() else None
 

@@ -16,9 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from studies import bench_gpu as benchmark
-from studies.reproduction import gpu_operators as operators
-from studies.reproduction import gpu_sentences as sentences
-from studies.reproduction import writing
+from studies.reproduction import gpu_operators as operators, gpu_sentences as sentences, writing
 from studies.reproduction.experiment import Experiment, Outcome, Table
 from studies.reproduction.gpu_chapter4 import CHAPTER_4, SYSTEM
 from studies.reproduction.gpu_tables import NOTHING, Kept, Sentence, outcome

@@ -2,8 +2,7 @@
 
 import networkx as nx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rules.checking.graphs import components, cycle_through, generations
 

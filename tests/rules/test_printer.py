@@ -4,8 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as some
+from hypothesis import HealthCheck, assume, given, settings, strategies as some
 
 from matcher import spelling
 from matcher.model import Kind

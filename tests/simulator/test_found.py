@@ -20,8 +20,7 @@ from routing.serving.sources import Source
 from simulator.checkers import check
 from simulator.fuzzing.campaign import differences, kinds_of
 from simulator.fuzzing.making import made_fickle, random_case
-from simulator.oracle import Answer
-from simulator.oracle import differences as compared
+from simulator.oracle import Answer, differences as compared
 
 FICKLE = 14
 """A seed of the fuzz: sinks turn to other filters there, and sources rest."""

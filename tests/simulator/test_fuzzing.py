@@ -18,8 +18,14 @@ from simulator import clients, scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment
 from simulator.faults import KINDS
-from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
-from simulator.fuzzing.campaign import strategies as registered
+from simulator.fuzzing.campaign import (
+    Failure,
+    cases_of,
+    differences,
+    failures,
+    smallest,
+    strategies as registered,
+)
 from simulator.fuzzing.case import Case, Then, used
 from simulator.fuzzing.making import made_open, made_restless, random_case
 from simulator.fuzzing.shrinking import shrink, smaller_cases

@@ -7,8 +7,7 @@ import pytest
 from iteration_cases import iteration_rules
 from pairs import seeds
 
-from simulator.fuzzing.campaign import differences
-from simulator.fuzzing.campaign import strategies as registered
+from simulator.fuzzing.campaign import differences, strategies as registered
 from simulator.fuzzing.case import Case
 from simulator.fuzzing.making import random_case
 

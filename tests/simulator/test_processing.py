@@ -11,8 +11,7 @@ from random import Random
 import pytest
 from simulator_text import SMALL, events
 
-from benchmarks.processing_costs import measured_here
-from benchmarks.processing_costs import written as as_text
+from benchmarks.processing_costs import measured_here, written as as_text
 from routing import wire
 from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX
 from routing.messages import Acknowledged, Delivery, Flow, Packet, Promise

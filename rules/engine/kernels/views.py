@@ -15,8 +15,7 @@ import operator
 from typing import Any
 
 from numba import types
-from numba.core import cgutils as _numba_cgutils
-from numba.core import imputils
+from numba.core import cgutils as _numba_cgutils, imputils
 from numba.extending import models, register_model
 
 cgutils: Any = _numba_cgutils  # which is not typed

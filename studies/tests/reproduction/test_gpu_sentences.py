@@ -8,9 +8,14 @@ import pytest
 from benchmarks.report import Row
 from studies.bench_gpu import keep
 from studies.device.streams import AIP, CDP, GRAPHS, PUBLISHED, PUBLISHED_1G
-from studies.reproduction import gpu, judging, methods, writing
-from studies.reproduction import gpu_operators as operators
-from studies.reproduction import gpu_sentences as sentences
+from studies.reproduction import (
+    gpu,
+    gpu_operators as operators,
+    gpu_sentences as sentences,
+    judging,
+    methods,
+    writing,
+)
 from studies.reproduction.gpu_chapter4 import CHAPTER_4, SYSTEM
 from studies.reproduction.gpu_tables import NOT_YET, NOTHING, Kept, Sentence, outcome
 from studies.reproduction.registry import EXPERIMENTS

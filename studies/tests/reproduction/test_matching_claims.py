@@ -8,8 +8,7 @@ import pytest
 from benchmarks.matching import Scenario
 from matcher.gpu.device import NoDevice
 from matcher.methods.pcm import PcmMatcher
-from studies.reproduction import matching_claims as claims
-from studies.reproduction import methods, system
+from studies.reproduction import matching_claims as claims, methods, system
 from studies.reproduction.experiment import Claim, Table
 from studies.reproduction.matching import (
     SWEEPS,

@@ -13,8 +13,7 @@ import pytest
 from benchmarks import files, kill, network, overload, spark
 from benchmarks.apart import Outcome, outcome_of, sentence_of
 from benchmarks.counted import Counted
-from benchmarks.kill import Outcome as Killed
-from benchmarks.kill import _given_up
+from benchmarks.kill import Outcome as Killed, _given_up
 from benchmarks.predicted import Prediction, predicted
 from benchmarks.report import Row, table
 from benchmarks.soak import Sample, growth

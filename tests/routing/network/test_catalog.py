@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from brokers import SCHEMAS as NETWORK_SCHEMAS
-from brokers import Network
+from brokers import SCHEMAS as NETWORK_SCHEMAS, Network
 from conversation import schema_of
 
 from matcher.model import EventType

@@ -10,13 +10,13 @@ from routing.effects import Close, Log, Send
 from routing.messages import (
     LINK_VERSION,
     Answered,
+    Code as Why,
     Goodbye,
     LinkHello,
     LinkStates,
     Message,
     Refused,
 )
-from routing.messages import Code as Why
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Up
 from routing.overlay.overlay import Overlay

@@ -15,8 +15,7 @@ from rules.engine.kernels.expressions import run
 from rules.engine.linking.assembler import word_of
 from rules.engine.linking.interner import Interner
 from rules.engine.oracle.values import Scope, value_of
-from rules.planning.program import Instruction, Op, conjunction
-from rules.planning.program import program as program_of
+from rules.planning.program import Instruction, Op, conjunction, program as program_of
 from rules.terms import (
     And,
     Arithmetic,
