@@ -130,7 +130,7 @@ class Conversation:
         """Results that ``take_results`` would give."""
         self.paused: dict[int, str] = {}
         """The subscriptions that are paused, by number, and why."""
-        self._outgoing = Outgoing(config)
+        self.outgoing = Outgoing(config)
         self._types: dict[str, EventType] = {}
         self._subscriptions: dict[int, Subscribe] = {}
         self._requests = SessionRequests()
@@ -233,7 +233,7 @@ class Conversation:
             self._end(Code.SILENT, f"nothing heard from the broker for {silence_s:g} s")
             return
         if self._state is State.READY and not self._has_said_goodbye:
-            self._outgoing.promise_by_clock(now)
+            self.outgoing.promise_by_clock(now)
             self._publish()
             if now - self._sent_at >= self._config.heartbeat_s / 2:
                 self._send(Heartbeat())
@@ -315,7 +315,7 @@ class Conversation:
         if not has_ended:
             _CONFIRMED.get(type(request), Conversation._nothing)(self, request)
         if isinstance(request, Advertise):
-            self._outgoing.go_on_above(message.detail.get("last_sequence", 0))
+            self.outgoing.go_on_above(message.detail.get("last_sequence", 0))
         if not repeated:
             self.results.append(message)
         self._publish()
@@ -388,7 +388,7 @@ class Conversation:
             self._end(Code.VERSION, f"the broker speaks version {message.version}, not {VERSION}")
             return
         try:
-            acknowledged = self._outgoing.begin(
+            acknowledged = self.outgoing.begin(
                 message.last_sequence, message.credit, message.message_bytes_max
             )
         except SessionError as error:
@@ -415,12 +415,12 @@ class Conversation:
         self._publish()
 
     def _receive_acknowledged(self, message: Acknowledged) -> None:
-        self._outgoing.acknowledge(message.sequence)
+        self.outgoing.acknowledge(message.sequence)
         self.results.append(message)
 
     def _receive_rejected(self, message: Rejected) -> None:
         if message.code is Code.AHEAD:
-            self._outgoing.forget_times()
+            self.outgoing.forget_times()
         self.results.append(message)
 
     def _receive_delivery(self, message: Delivery) -> None:
@@ -461,7 +461,7 @@ class Conversation:
             self.effects.append(Log("warning", "subscription paused", fields))
 
     def _receive_credit(self, message: Credit) -> None:
-        self._outgoing.credit += message.events
+        self.outgoing.credit += message.events
         self._publish()
 
     def _receive_heartbeat(self, message: Heartbeat) -> None:
@@ -491,7 +491,7 @@ class Conversation:
             return
         if self._requests.advertising:
             return  # a source publishes once its advertisement is confirmed
-        for message in self._outgoing.take():
+        for message in self.outgoing.take():
             self._send(message)
 
     def _grant(self) -> None:

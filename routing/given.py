@@ -1,8 +1,8 @@
 """Events that a durable sink has given to a client, as far as this has dealt with them.
 
 Law 1: what comes again on another link is left out as far as the client has had it; a session that
-is started anew has had nothing. Fires 4 to 6 came, and the link broke: of 4 to 8, which come again,
-it gives the application 7 and 8.
+is started anew has had nothing, and nobody has had what the application gave back. Fires 4 to 6
+came, 5 was given back, and the link broke: of 4 to 8, which come again, it gives 5, 7 and 8.
 
 Law 2: the application says of an event that it is dealt with, or of all that it was given up to
 there, in the order in which that was; the broker is told which numbers these are, and no others.
@@ -65,7 +65,7 @@ class Given:
 
     def deal_with_all(self, number: int) -> Iterable[NumberRun]:
         """All up to an event is dealt with (Law 2); gives the numbers, if it is open."""
-        runs, is_in = self._open, (one[0] <= number <= one[1] for one in self._open)
+        runs, is_in = self._open, (one[0] <= number <= max(one) for one in self._open)
         place = next((place for place, found in enumerate(is_in) if found), None)
         if place is None:
             return ()
@@ -73,7 +73,7 @@ class Given:
         first, last = runs.popleft()
         if number < last:
             runs.appendleft((number + 1, last))
-        done.add(first, number)
+        done.add(first, min(number, last))
         for run in done:
             self._dealt_with.add(*run)
         self._let_go()
@@ -85,6 +85,21 @@ class Given:
         if not is_open or not self._dealt_with.add(number, number):
             return False
         self._let_go()
+        return True
+
+    def give_back(self, number: int) -> bool:
+        """An event is given back (Law 1); False where it is not open."""
+        is_in = (first <= number <= last for first, last in self._open)
+        place = next((place for place, found in enumerate(is_in) if found), None)
+        if place is None or self._dealt_with.has_all(number, number):
+            return False
+        first, last = self._open[place]
+        del self._open[place]
+        # Its place stays, as a run of no number: all up to it may still be dealt with at once.
+        for run in ((number + 1, last), (number, number - 1), (first, number - 1)):
+            if run[0] <= run[1] or run[0] == number:
+                self._open.insert(place, run)
+        self._had.discard(number, number)
         return True
 
     def _let_go(self) -> None:

@@ -26,6 +26,7 @@ may stay, and a client of a durable sink come for what is its own, until that go
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -208,6 +209,7 @@ class Node:
         self._sources.excuse(due, now)
         self._close_lost()
         self._service.overtake()
+        self._service.durables.take_due(now)
         self._service.settle()
 
     def next_timer(self) -> float | None:
@@ -219,6 +221,9 @@ class Node:
             slack = self._config.timer_slack_s
             second = int(self._ticked_at - slack) + 1 + slack
             due = second if due is None else min(due, second)
+        again_at = self._service.durables.due_at
+        if again_at < math.inf:
+            due = again_at if due is None else min(due, again_at)
         return due
 
     def drain(self, now: float) -> None:

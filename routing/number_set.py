@@ -43,8 +43,19 @@ class NumberSet:
             del self._firsts[0], self._lasts[0]
         return last - first + 1 - known
 
+    def discard(self, first: int, last: int) -> None:
+        """Take the numbers of a run out."""
+        begin, end = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
+        if begin < end:
+            sides = (self._firsts[begin], first - 1), (last + 1, self._lasts[end - 1])
+            left = [(low, high) for low, high in sides if low <= high]
+            self._firsts[begin:end] = [low for low, _ in left]
+            self._lasts[begin:end] = [high for _, high in left]
+
     def has_all(self, first: int, last: int) -> bool:
         """Whether it has all numbers of a run."""
+        if first > last:
+            return True
         place = bisect_left(self._lasts, last)
         return place < len(self._lasts) and self._firsts[place] <= first
 

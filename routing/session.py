@@ -18,14 +18,14 @@ from routing.errors import SessionError
 from routing.messages import (
     Advertise,
     Deploy,
+    Nack,
     Subscribe,
-    Unadvertise,
     Unsubscribe,
     WhenFull,
 )
-from routing.messages.values import DOCUMENT_MAX, NAME_MAX, TEXT_MAX
+from routing.messages.values import NAME_MAX
 from routing.number_set import NumberSet
-from routing.outgoing import NO_TIME as NO_TIME, Outgoing
+from routing.outgoing import NO_TIME as NO_TIME
 from routing.requests import ClientRequest
 
 _REGEX = re.compile(r"`str` matching regex '.*'")
@@ -36,31 +36,6 @@ class Session(Conversation):
 
     # --- a source ---
 
-    @property
-    def outgoing(self) -> Outgoing:
-        """Its events on their way, for who asks how far they are with every event."""
-        return self._outgoing
-
-    @property
-    def room(self) -> int:
-        """How many events ``publish`` takes now; 0 until the first Welcome, and when full."""
-        return self._outgoing.room
-
-    @property
-    def unacknowledged(self) -> int:
-        """How many events wait for credit or, where they are kept, for acknowledgement."""
-        return self._outgoing.unacknowledged
-
-    @property
-    def acknowledged(self) -> int:
-        """The number up to which the broker has dealt with everything, as it has said."""
-        return self._outgoing.acknowledged
-
-    @property
-    def last_sequence(self) -> int:
-        """The sequence number of the last event given to ``publish``."""
-        return self._outgoing.last_sequence
-
     def advertise(self, types: Sequence[EventType]) -> int:
         """Announce types (again after each reconnection); gives the request's number.
 
@@ -68,27 +43,7 @@ class Session(Conversation):
         """
         return self._ask(Advertise(self._requests.number(), tuple(types)))
 
-    def unadvertise(self, names: Sequence[str]) -> int:
-        """Announce that these types will be published no more."""
-        return self._ask(Unadvertise(self._requests.number(), tuple(names)))
-
     def publish(
-        self, batch: EventBatch, now: float, promise: int | None = None, *, numbered: bool = False
-    ) -> tuple[int, int]:
-        """Publish events; gives their first and last sequence number.
-
-        The batch's source is replaced by the session's name, and its sequence numbers by the
-        session's own, unless it is ``numbered``: then they must increase from above
-        ``last_sequence``, and gaps are fine (a recording is published under the identities that
-        it bears). Text ids are kept; where there are none the sequence number is the id. Events
-        with time ``NO_TIME`` are stamped with ``now``. ``promise``: nothing earlier will follow.
-
-        Raises SessionFull when ``room`` is less than the batch's length, SessionError when times
-        or numbers do not increase as they must, or the session has no name or is closed.
-        """
-        return self.publish_all((batch,), now, promise, numbered=numbered)
-
-    def publish_all(
         self,
         batches: Sequence[EventBatch],
         now: float,
@@ -96,21 +51,29 @@ class Session(Conversation):
         *,
         numbered: bool = False,
     ) -> tuple[int, int]:
-        """The same for batches of several types that belong to one promise.
+        """Publish events, in the order of the batches' ``ids.sequence``; gives their first and last
+        sequence number.
 
-        The batches' own ``ids.sequence`` gives the order in which their events are meant.
+        Their source is replaced by the session's name, and their sequence numbers by the session's
+        own, unless they are ``numbered``: then these must increase from above ``last_sequence``,
+        and gaps are fine (a recording is published under the identities that it bears). Text ids
+        are kept; where there are none the sequence number is the id. Events with time ``NO_TIME``
+        are stamped with ``now``. ``promise``: nothing earlier will follow.
+
+        Raises SessionFull when ``room`` is less than the batches' length, SessionError when times
+        or numbers do not increase as they must, or the session has no name or is closed.
         """
         if not self._config.name:
             raise SessionError("a session without a name cannot publish")
         self._refuse_when_closed()
         self._now = now
-        numbers = self._outgoing.add(batches, now, promise, numbered)
+        numbers = self.outgoing.add(batches, now, promise, numbered)
         self._publish()
         return numbers
 
     def promise(self, mark: int) -> None:
         """Nothing earlier than ``mark`` (microseconds) will follow."""
-        self._outgoing.promise(mark)
+        self.outgoing.promise(mark)
         self._publish()
 
     # --- a sink ---
@@ -126,18 +89,11 @@ class Session(Conversation):
     ) -> tuple[int, int]:
         """Ask for events (again after each reconnection); gives (request, subscription number).
         ``durable``: the name of the durable sink that brings them; ``limit_bytes``, ``limit_age_s``
-        as in Subscribe.
-
-        Raises SessionError for a filter that is longer than messages may bear.
+        as in Subscribe. SessionError as by ``ask``.
         """
-        _check_length("a filter", text, TEXT_MAX)
         self._last_subscription += 1
-        number = self._last_subscription
-        request = self._requests.number()
-        _check_length("the name of a durable sink", durable, NAME_MAX)
-        own = durable, limit_bytes, limit_age_s
-        asked = Subscribe(request, number, text, when_full, limit, False, *own)
-        return self._ask(asked), number
+        number, own = self._last_subscription, (durable, limit_bytes, limit_age_s)
+        return self.ask(Subscribe, number, text, when_full, limit, False, *own), number
 
     def acknowledge(self, number: int) -> None:
         """The application has dealt with what a durable sink has brought, in the order in which it
@@ -152,6 +108,15 @@ class Session(Conversation):
         for run in NumberSet((number, number) for number in open_ones):
             self._deal_with(*run)
         return bool(open_ones)
+
+    def nack(self, number: int, delay_s: float = 0.0, deliveries_max: int = 0) -> bool:
+        """The application gives an event of a durable sink back (messages.Nack); False if it is not
+        open. If the link is lost meanwhile the event comes again on the next one, at once.
+        """
+        is_open = self._given.give_back(number)
+        if is_open and self._state is State.READY:
+            self._send(Nack(number, number, delay_s, deliveries_max))
+        return is_open
 
     def unsubscribe(self, number: int) -> int:
         """End a subscription."""
@@ -176,12 +141,9 @@ class Session(Conversation):
         """Deploy rules; ``Confirmed.detail["rules"]`` has each one's ``since`` and ``version``.
 
         ``since``: a past instant (microseconds) from which they hold. ``removes``: rules that go by
-        the same change. Of a long file name the end is told. Raises SessionError for a text that is
-        longer than messages may bear.
+        the same change. Of a long file name the end is told. SessionError as by ``ask``.
         """
-        _check_length("a text of rules", text, DOCUMENT_MAX)
-        asked = text, replace, file[-NAME_MAX:], since, tuple(removes)
-        return self._ask(Deploy(self._requests.number(), *asked))
+        return self.ask(Deploy, text, replace, file[-NAME_MAX:], since, tuple(removes))
 
     def ask(self, kind: Callable[..., ClientRequest], *asked: object, **named: object) -> int:
         """Make a request that needs no more than to be made: of the message's class, with what it
@@ -197,9 +159,4 @@ class Session(Conversation):
 
     def note_trace(self, own_id: str, contexts: Contexts) -> None:
         """The event that leaves with this id belongs to these traces."""
-        self._outgoing.traces.note(self._config.name, own_id, contexts)
-
-
-def _check_length(what: str, text: str, most: int) -> None:
-    if len(text) > most:
-        raise SessionError(f"{what} has at most {most:,} characters, not {len(text):,}")
+        self.outgoing.traces.note(self._config.name, own_id, contexts)

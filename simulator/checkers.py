@@ -446,8 +446,8 @@ def check_buffers(outcome: Outcome) -> Iterator[str]:
                 if sink.queued:
                     yield f"broker {name}: {sink.queued} events still wait for sink {sink.name}"
     for source in outcome.experiment.sources:
-        if source.session.unacknowledged:
-            unacknowledged = source.session.unacknowledged
+        if source.session.outgoing.unacknowledged:
+            unacknowledged = source.session.outgoing.unacknowledged
             yield f"source {source.name}: {unacknowledged} events are not acknowledged"
 
 

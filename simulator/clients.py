@@ -22,7 +22,7 @@ from routing.config import SessionConfig
 from routing.conversation import State
 from routing.delivery.remainder import last_position
 from routing.effects import BROKER, Peer
-from routing.messages import Code, Confirmed, Delivery, Refused, Rejected, Welcome
+from routing.messages import Code, Confirmed, Delivery, Refused, Rejected, Unadvertise, Welcome
 from routing.network.evaluation.divided import OUT_OF_REACH
 from routing.order import greatest_time
 from routing.session import Lost, Result, Session
@@ -294,7 +294,7 @@ class Source(Client):
         move = self._to_move[0]
         if move.to is None:
             self._rests = True
-            self.session.unadvertise([one.name for one in self.types])
+            self.session.ask(Unadvertise, [one.name for one in self.types])
         elif move.says_goodbye:
             self._say_goodbye()
         else:
@@ -357,7 +357,9 @@ class Source(Client):
         if self._has_asked or self._rests:
             return
         if self._to_move:
-            if self.session.ready and not (self.session.unacknowledged or self.session.unanswered):
+            if self.session.ready and not (
+                self.session.outgoing.unacknowledged or self.session.unanswered
+            ):
                 self._leave()
             return
         if not (self._queue or self._next is None):
@@ -366,11 +368,11 @@ class Source(Client):
             due, now = self._queue.popleft(), self._simulation.now
             self._note_said(due)
             if due.batches:
-                self.session.publish_all(due.batches, now, due.promise, numbered=True)
+                self.session.publish(due.batches, now, due.promise, numbered=True)
                 self.published += sum(map(len, due.batches))
             elif due.promise is not None:
                 self.session.promise(due.promise)
-        ended = self._next is None and not self._queue and not self.session.unacknowledged
+        ended = self._next is None and not self._queue and not self.session.outgoing.unacknowledged
         if ended and not self.is_done and self.session.ready:
             self.is_done = True
             self._say_goodbye()
@@ -385,7 +387,7 @@ class Source(Client):
             self._said.append((self._simulation.now, said))
 
     def _fits(self, due: Publication) -> bool:
-        return sum(map(len, due.batches)) <= self.session.room
+        return sum(map(len, due.batches)) <= self.session.outgoing.room
 
 
 class Arrival(Struct, frozen=True, eq=False, gc=False):

@@ -169,7 +169,7 @@ class Watch:
 
     def _look_at_clients(self) -> Iterator[str]:
         for source in self._network.sources:
-            if source.session.ready and source.session.room < 0:
+            if source.session.ready and source.session.outgoing.room < 0:
                 yield f"source {source.name}: more is not acknowledged than its session keeps"
 
     # --- tables (Law 5) ---

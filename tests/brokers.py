@@ -122,7 +122,7 @@ class Network:
         self, name: str, text: str, promise: float | None = None, schemas: Schemas = SCHEMAS
     ) -> None:
         mark = None if promise is None else round(promise * 1e6)
-        self.clients[name].publish_all(batches_of(text, schemas), self.mesh.now, mark)
+        self.clients[name].publish(batches_of(text, schemas), self.mesh.now, mark)
         self.run(0.1)
 
     def run(self, time_s: float) -> None:

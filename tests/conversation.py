@@ -47,6 +47,7 @@ from routing.messages import (
     Remove,
     Rights,
     ShowRule,
+    Unadvertise,
     Welcome,
     WhenFull,
 )
@@ -306,14 +307,14 @@ class Conversation:
         client.session.advertise(types)
 
     def _unadvertise(self, case: Case) -> None:
-        self._of(case).session.unadvertise(case.arguments[1:])
+        self._of(case).session.ask(Unadvertise, case.arguments[1:])
 
     def _publish(self, case: Case) -> None:
         """publish NAME [promise=S] [numbered=1], and the events."""
         client = self._of(case)
         mark = ticks(case.options["promise"]) if "promise" in case.options else None
         batches = batches_of(case.body, client.schemas)
-        client.session.publish_all(batches, self.now, mark, numbered="numbered" in case.options)
+        client.session.publish(batches, self.now, mark, numbered="numbered" in case.options)
 
     def _flood(self, case: Case) -> None:
         """flood NAME TYPE from=S [step=S] count=N [first=N]: events with values that count up."""
@@ -324,7 +325,7 @@ class Conversation:
         ids = EventIds(StringColumn.constant("", count), np.arange(count))
         columns = (np.arange(count) + float(options.get("first", 1)),)
         batch = EventBatch(schema, time, ids, columns)
-        first, last = client.session.publish(batch, self.now)
+        first, last = client.session.publish([batch], self.now)
         self._lines.append(f"{client.name}: numbered {first} to {last}")
 
     def _promise(self, case: Case) -> None:
@@ -404,7 +405,9 @@ class Conversation:
     def _waiting(self, case: Case) -> None:
         """waiting NAME...: how many events of a source are not acknowledged."""
         for name in case.arguments:
-            self._lines.append(f"{name}: {self.clients[name].session.unacknowledged} events wait")
+            self._lines.append(
+                f"{name}: {self.clients[name].session.outgoing.unacknowledged} events wait"
+            )
 
 
 def _node_options(case: Case) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class World:
     def publish(self, name: str, text: str, promise_s: int) -> None:
         self.run(0.0)
         batches = batches_of(text, self.schemas)
-        self.sessions[name].publish_all(batches, self.now(), promise_s * 1_000_000)
+        self.sessions[name].publish(batches, self.now(), promise_s * 1_000_000)
         self.run(0.0)
 
     def close(self, name: str) -> None:

@@ -80,7 +80,7 @@ class Exchange:
     def published(self, number: int) -> Sequence[bytes]:
         """The frames in which the source publishes an event."""
         row = Row(number, "", 0, None, ("kitchen", 20.5))
-        self.sessions[SOURCE].publish_all([Single(TYPE, row)], 0.0, number)
+        self.sessions[SOURCE].publish([Single(TYPE, row)], 0.0, number)
         (effect,) = self.sessions[SOURCE].take_effects()
         assert isinstance(effect, Send)
         assert isinstance(effect.message, Publish)

@@ -1,4 +1,4 @@
-"""List, show, remove and keep durable subscriptions."""
+"""List, show, remove and keep durable subscriptions, and resend their dead letters."""
 
 from __future__ import annotations
 
@@ -84,6 +84,21 @@ def keep(
     print(f"{kept['queued']} events wait")
 
 
+@takes_broker
+def resend(
+    name: Name,
+    *,
+    broker: Address,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Queue the dead letters of a durable subscription once more."""
+    from broker import RuleManager
+
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        resent = manager.resend_durable(name)
+    print(f"{resent['queued']} dead letters wait again")
+
+
 def _durables(broker: Address, connect_timeout_s: float) -> Sequence[Mapping[str, Any]]:
     from broker import RuleManager
 
@@ -96,6 +111,13 @@ EXAMPLES = {
     "show": "rexmq durable show billing",
     "remove": "rexmq durable remove billing",
     "keep": "rexmq durable keep billing",
+    "resend": "rexmq durable resend billing",
 }
 
-commands = {"list": list_durables, "show": show, "remove": remove, "keep": keep}
+commands = {
+    "list": list_durables,
+    "show": show,
+    "remove": remove,
+    "keep": keep,
+    "resend": resend,
+}

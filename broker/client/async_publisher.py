@@ -235,9 +235,9 @@ class AsyncPublisher(AsyncScoped):
             return None
         with driver:
             source.send()
-        while left := session.unacknowledged:
+        while left := session.outgoing.unacknowledged:
             if not await driver.holds_in_time(
-                lambda left=left: session.unacknowledged < left,  # type: ignore[misc]
+                lambda left=left: session.outgoing.unacknowledged < left,  # type: ignore[misc]
                 seconds,
             ):
                 return seconds
@@ -250,9 +250,9 @@ class AsyncPublisher(AsyncScoped):
         source = self._source
         with self._driver:
             source.send()
-        if source.session.room >= events:
+        if source.session.outgoing.room >= events:
             return
         if not await self._driver.wait_until(
-            lambda: source.session.room >= events, self._timeout_s
+            lambda: source.session.outgoing.room >= events, self._timeout_s
         ):
             raise blocked(source, self._timeout_s)

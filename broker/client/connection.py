@@ -86,7 +86,7 @@ class Connection:
         self.due_at = math.inf
         self.unraised: Callable[[], Sequence[BrokerError]] = tuple
         """Gives what the client has yet to raise of its own."""
-        self.unacknowledged: Callable[[], int] = lambda: self.session.unacknowledged
+        self.unacknowledged: Callable[[], int] = lambda: self.session.outgoing.unacknowledged
         """Gives how many events the broker is not known to have."""
         self.settled: Callable[[], None] | None = None
         """Called at each pump's end."""

@@ -26,6 +26,7 @@ from routing.messages import (
     LogPart,
     ReadLog,
     RemoveDurable,
+    ResendDurable,
     SendAway,
     ShowLog,
     ShowNetwork,
@@ -133,6 +134,12 @@ class RuleManager(Scoped):
         does not come back.
         """
         return self._ask(KeepDurable, name)
+
+    def resend_durable(self, name: str) -> Mapping[str, Any]:
+        """Queue the dead letters of a durable subscription once more; gives how many they are, as
+        ``queued``.
+        """
+        return self._ask(ResendDurable, name)
 
     def status(self) -> Mapping[str, Any]:
         """The broker's status: plain data (protocol.md section 7)."""
@@ -277,6 +284,10 @@ class AsyncRuleManager(AsyncScoped):
     async def keep_durable(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.keep_durable``."""
         return await self._ask(KeepDurable, name)
+
+    async def resend_durable(self, name: str) -> Mapping[str, Any]:
+        """See ``RuleManager.resend_durable``."""
+        return await self._ask(ResendDurable, name)
 
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""

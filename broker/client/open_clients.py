@@ -112,7 +112,7 @@ def is_seen_off(connection: Connection) -> bool:
     session = connection.session
     if connection.failure is not None or session.has_left:
         return True
-    if session.unacknowledged or session.unanswered:
+    if session.outgoing.unacknowledged or session.unanswered:
         return False
     if session.is_source and session.ready:
         session.leave(connection.clock.now())

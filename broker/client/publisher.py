@@ -373,9 +373,9 @@ class Publisher(Scoped):
             if connection.failure is not None:
                 return None
             source.send()
-            while left := session.unacknowledged:
+            while left := session.outgoing.unacknowledged:
                 if not self._driver.holds_in_time(
-                    lambda left=left: session.unacknowledged < left,  # type: ignore[misc]
+                    lambda left=left: session.outgoing.unacknowledged < left,  # type: ignore[misc]
                     seconds,
                 ):
                     return seconds
@@ -391,10 +391,12 @@ class Publisher(Scoped):
     def _await_room(self, events: int) -> None:
         source = self._source
         source.send()
-        if source.session.room >= events:
+        if source.session.outgoing.room >= events:
             return
         self._driver.pump()
-        if not self._driver.wait_until(lambda: source.session.room >= events, self._timeout_s):
+        if not self._driver.wait_until(
+            lambda: source.session.outgoing.room >= events, self._timeout_s
+        ):
             raise blocked(source, self._timeout_s)
 
 

@@ -25,6 +25,7 @@ from matcher.model import Event
 from routing.config import SessionConfig
 from routing.delivery.remainder import positions_of
 from routing.messages import Delivery, WhenFull
+from routing.messages.values import HEARTBEAT_MAX_S
 from routing.session import Lost, Result
 
 if TYPE_CHECKING:
@@ -211,6 +212,17 @@ class Sink:
         if not self.session.acknowledge_each((position,)):
             raise ValueError(f"no event of position {position} was given and is unacknowledged")
         self._pass_over()
+
+    def nack(self, position: int | None, delay_s: float, deliveries_max: int) -> None:
+        """The application gives the event of that position back (None: the one that was given
+        last); ValueError for none that was given and is open, or for what no Nack may bear.
+        """
+        self.connection.refuse_foreign()
+        if not 0 <= delay_s <= HEARTBEAT_MAX_S or not 0 <= deliveries_max < 2**31:
+            raise ValueError(f"delay_s is 0 to {HEARTBEAT_MAX_S:g}, deliveries_max 0 to 2^31 - 1")
+        number = self.position if position is None else position
+        if not self.session.nack(number, float(delay_s), deliveries_max):
+            raise ValueError(f"no event of position {number} was given and is unacknowledged")
 
     def acknowledge_each(self, positions: Sequence[int]) -> None:
         """The application has dealt with the events of these positions that are open."""

@@ -305,7 +305,7 @@ class Source:
         if batches:
             if self._is_unsaid:
                 self._note(is_explicit=any(map(_is_timed, batches)))
-            self.session.publish_all(batches, now, promise, numbered=numbered)
+            self.session.publish(batches, now, promise, numbered=numbered)
             self._last_time = max(self._last_time, self._outgoing.latest)
         elif promise is not None:
             self.session.promise(promise)
@@ -313,13 +313,13 @@ class Source:
     # --- inside ---
 
     def _gathered(self) -> Sequence[EventBatch]:
-        return self.outbox.batches(self.session.last_sequence + 1)
+        return self.outbox.batches(self.session.outgoing.last_sequence + 1)
 
     def _send(self, now: float, batches: Sequence[EventBatch]) -> None:
         self._sending_since = now
         self.sent_alone = len(batches) == 1 and isinstance(batches[0], Single)
         self.connection.due_at = math.inf
-        self.session.publish_all(batches, now, numbered=True)
+        self.session.publish(batches, now, numbered=True)
         self.outbox.clear()
 
     def _do_what_is_due(self) -> None:
@@ -418,7 +418,7 @@ class Source:
     def _take(self, result: Result) -> None:
         if isinstance(result, Acknowledged):
             if self.tell is not None:
-                self.tell(self.session.acknowledged)
+                self.tell(self.session.outgoing.acknowledged)
         elif isinstance(result, Rejected):
             self.rejected += sum(last - first + 1 for first, last in result.sequences)
             kind = LateEvents if result.code is Code.LATE else RefusedError

@@ -254,6 +254,19 @@ class Subscriber(Scoped):
         with self._driver:
             self._sink.acknowledge_one(position)
 
+    def nack(
+        self, position: int | None = None, *, delay_s: float = 0.0, deliveries_max: int = 0
+    ) -> None:
+        """Give the event of that ``position`` (None: the one that was given last) back to its
+        durable subscription: it comes again, marked, to this or another subscriber of the name,
+        after ``delay_s`` seconds. One that has been given ``deliveries_max`` times (0: any number)
+        moves to the dead letters, the durable subscription ``NAME.dead``.
+
+        ValueError for an event that was not given, or is acknowledged.
+        """
+        with self._driver:
+            self._sink.nack(position, delay_s, deliveries_max)
+
     @property
     def position(self) -> int:
         """The number of the event that was given last, of a durable subscription."""
@@ -486,6 +499,13 @@ class AsyncSubscriber(AsyncScoped):
         """See ``Subscriber.acknowledge_one``."""
         with self._driver:
             self._sink.acknowledge_one(position)
+
+    def nack(
+        self, position: int | None = None, *, delay_s: float = 0.0, deliveries_max: int = 0
+    ) -> None:
+        """See ``Subscriber.nack``."""
+        with self._driver:
+            self._sink.nack(position, delay_s, deliveries_max)
 
     def acknowledge_each(self, positions: Sequence[int]) -> None:
         """``acknowledge_one`` of many, told together; what was not given, or is acknowledged, is

@@ -11,7 +11,9 @@ nothing of numbers that it does not name, nor of events that its client was not 
 had and did not acknowledge when it went comes again, marked so. Fires 1 to 5 were given to billing,
 which acknowledged 1 to 2 and 4, and died: the next client gets 3 and 5 again, then 6. So it does
 after a restart, as far as what was acknowledged alone has BEYOND_MAX runs at most; of others
-behind the events of these come again, too.
+behind the events of these come again, too. What a client gives back (Nack) comes again after a
+time, which is forgotten at a restart; given as often as it may be, it moves to the dead letters,
+billing.dead, a sink to which nothing else comes.
 
 Law 3: what is queued, and up to which time composite events are, is kept together with what it was
 made from (routing.network.brokers.journal), and leaves once it is: else its number might mean
@@ -32,6 +34,7 @@ after a restart and at another broker; said twice where a broker is killed right
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,11 +49,13 @@ from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, 
 from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
-from routing.messages import Delivery, Subscribe, WhenFull
+from routing.messages import Delivery, Nack, Subscribe, WhenFull
 from routing.number_set import NumberRun, NumberSet
 from routing.order import greatest_time, least_time
 from routing.permission import EVERY_TYPE
 
+DEAD = ".dead"
+"""The end of the name of a sink of dead letters, behind that of the sink that they are of."""
 KEY_PREFIX = b"durable/"
 """Of the keys of durable sinks, where others have the peer of their link."""
 Handed = tuple[str, int]
@@ -220,6 +225,7 @@ class DurableSink(Sink):
 
     def __init__(self, name: str, bounds: QueueBounds, keeper: SinkKeeper) -> None:
         super().__init__(KEY_PREFIX + name.encode(), name, bounds.when_full, bounds.events)
+        self.is_fed = not name.endswith(DEAD)
         self.bounds = bounds
         self.attached: dict[Peer, Attachment] = {}
         self.filters_made = 0
@@ -262,6 +268,10 @@ class DurableSink(Sink):
         """The number up to which clients may have had events before a restart."""
         self._done = NumberSet()
         """Numbers that are not to come again: acknowledged, or dropped."""
+        self._later: list[tuple[float, int, Numbered]] = []
+        """Events that were given back, from when on they come again, and their first numbers."""
+        self._nacks: dict[int, int] = {}
+        """How often events were given back, by number."""
         self._taken: list[Numbered] = []
         self._turn: deque[Peer] = deque()
 
@@ -309,8 +319,7 @@ class DurableSink(Sink):
         again = [structs.replace(one, again=True) for one in left]
         for one in again:
             self._count(one, 1)
-        if again:
-            self._queue = deque(sorted((*again, *self._queue), key=_first))
+        self._come_again(again)
 
     def grant(self, peer: Peer, events: int, most: int) -> None:
         """A client may be given so many events more."""
@@ -329,6 +338,63 @@ class DurableSink(Sink):
             given[begin:end] = [one for one in named if not self._done.has_all(one.low, one.last)]
             self.note()
         return events
+
+    def take_back(self, peer: Peer, nack: Nack) -> Sequence[Numbered]:
+        """A client gives events back, as far as it has them (Law 2); gives those that have been
+        given as often as they may be.
+        """
+        given, first, last = self.attached[peer].given, nack.first, nack.last
+        begin, end = bisect_left(given, first, key=_last), bisect_right(given, last, key=_low)
+        named, others = given[begin:end], NumberSet(((0, first - 1), (last + 1, self.last)))
+        back = [one for whole in named for one in whole.pieces(others)]
+        rest = NumberSet((*self._done, (first, last)))
+        given[begin:end] = [one for whole in named for one in whole.pieces(rest)]
+        living, dead = NumberSet(), NumberSet()
+        for number in (n for one in back for n in range(one.low, one.last + 1)):
+            self._nacks[number] = count = self._nacks.get(number, 0) + 1
+            (dead if 0 < nack.deliveries_max <= count else living).add(number, number)
+        open_ones = [left for one in back for left in one.pieces(self._done)]
+        due_at = self._keeper.now + nack.delay_s
+        self.put_off((left for one in open_ones for left in one.pieces(dead)), due_at)
+        return [left for one in open_ones for left in one.pieces(living)]
+
+    def put_off(self, events: Iterable[Numbered], due_at: float) -> None:
+        """Have events come again, from a time on."""
+        for one in events:
+            self._count(one, 1)
+            insort(self._later, (due_at, one.low, structs.replace(one, again=True)), key=_due)
+
+    @property
+    def due_at(self) -> float:
+        """When the next of the events that were given back comes again; infinite for none."""
+        return self._later[0][0] if self._later else math.inf
+
+    def _come_again(self, again: Iterable[Numbered]) -> None:
+        """Have events, which are counted, in the queue again."""
+        if again:
+            self._queue = deque(sorted((*again, *self._queue), key=_first))
+
+    def take_due(self, now: float) -> None:
+        """Queue what was put off until now."""
+        due = bisect_right(self._later, now, key=_due)
+        self._come_again([one for _, _, one in self._later[:due]])
+        del self._later[:due]
+
+    def move(self, events: Iterable[Numbered], to: DurableSink) -> None:
+        """Have events be another sink's: dealt with here, and queued there, with new numbers."""
+        for one in events:
+            self._done.add(one.low, one.last)
+            to.offer(one)
+        self.note()
+
+    def move_all(self, to: DurableSink) -> int:
+        """Move all that waits; gives how many events that were."""
+        before = to.last
+        while self._has_next():
+            self._pop(self._queue[0].events)
+            taken, self._taken = self._taken, []
+            self.move(taken, to)
+        return to.last - before
 
     # --- what is queued, and goes ---
 
@@ -410,6 +476,7 @@ class DurableSink(Sink):
         """A subscription has ended: nothing more comes for it; what is not in memory is left out
         when it is.
         """
+        self.take_due(math.inf)
         queue, self._queue = self._queue, deque()
         for one in queue:
             assert isinstance(one, Numbered)
@@ -507,7 +574,7 @@ class DurableSink(Sink):
         while self.is_over and self._has_next():
             most = self.excess if self.excess > 0 else self._queue[0].events
             self._drop(most)
-        if self.excess > 0 and not (self._queue or self._beyond or self._new):
+        if self.excess > 0 and not (self._queue or self._beyond or self._new or self._later):
             dropped = self.excess
             self.held.drop(dropped)
             self._note_dropped(dropped)
@@ -562,6 +629,7 @@ class DurableSink(Sink):
         """The number up to which nothing is to come again."""
         heads = (one.given[0] for one in self.attached.values() if one.given)
         firsts = [next(self._done.gaps(one.low, one.last))[0] for one in heads]
+        firsts += [first for _, first, _ in self._later]
         if self._queue:
             firsts.append(_first(self._queue[0]))
         elif self._beyond:
@@ -593,6 +661,8 @@ class DurableSink(Sink):
         """The first numbers of records of which nothing is to come again."""
         acknowledged = self.acknowledged
         self._done.add(1, acknowledged)
+        if self._nacks:
+            self._nacks = {n: nacks for n, nacks in self._nacks.items() if n > acknowledged}
         while self._records and self._records[0][1] <= acknowledged:
             first, _, size = self._records.popleft()
             self.stored_bytes -= size
@@ -641,6 +711,10 @@ def _end_of(batch: EventBatch) -> int:
 def _first(delivery_batch: DeliveryBatch) -> int:
     assert isinstance(delivery_batch, Numbered)
     return delivery_batch.first
+
+
+def _due(later: tuple[float, int, Numbered]) -> float:
+    return later[0]
 
 
 def _low(numbered: Numbered) -> int:

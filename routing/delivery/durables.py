@@ -13,17 +13,34 @@ while they are out of reach, it is two sinks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from matcher.model import EventType
-from routing.delivery.durable import NOBODY, DurableSink, QueueBounds, SinkKeeper
+from routing.delivery.durable import DEAD, NOBODY, DurableSink, QueueBounds, SinkKeeper
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
-from routing.messages import EVERYTHING, Code, Rights, Subscribe, WhenFull
+from routing.messages import (
+    EVERYTHING,
+    Code,
+    KeepDurable,
+    Nack,
+    RemoveDurable,
+    ResendDurable,
+    Rights,
+    Subscribe,
+    WhenFull,
+)
+from routing.messages.values import NAME_MAX
+
+FULL_DELAY_S = 10.0
+"""Seconds, at least, after which an event comes again for which dead letters have no room."""
+
+DurableChange: TypeAlias = RemoveDurable | KeepDurable | ResendDurable
 
 
 class Durables:
@@ -36,6 +53,8 @@ class Durables:
         self._keeper = keeper
         self._sinks: dict[str, DurableSink] = {}
         self._attached: dict[Peer, DurableSink] = {}
+        self.due_at = math.inf
+        """When events that clients gave back come again; infinite for none."""
         self.coming: set[str] = set()
         """Names of sinks that another broker is handing over to this one."""
 
@@ -98,14 +117,19 @@ class Durables:
             raise ProtocolError(Code.LEAVING, reason)
         if sink is None:
             self._check_home(message.durable)
+            if message.durable.endswith(DEAD):
+                raise Refusal(Code.UNKNOWN, f"no event of {message.durable!r} is there")
             sink = DurableSink(message.durable, self._bounds(message), keeper)
             keeper.begin(sink)
-        elif not sink.bounds.agree(message):
+        elif sink.is_fed and not sink.bounds.agree(message):
             raise Refusal(Code.IN_USE, f"the queue of {sink.name!r} is already {sink.bounds}")
         elif rights != sink.rights:
             self._all.change_rights(sink.peer, rights, schemas)
             keeper.note(sink)
         added = sink.interest_of(message.filter)
+        if added is None and not sink.is_fed:
+            texts = ", ".join(text for _, text in sink.filters)
+            raise Refusal(Code.UNKNOWN, f"dead letters are of the filters {texts}")
         if added is None:
             asked = sink.filters_made + 1, message.filter
             added = self._all.add(sink, *asked, schemas, again=message.again, rights=rights)
@@ -135,6 +159,43 @@ class Durables:
             message.limit_age_s or config.durable_age_max_s,
         )
 
+    def take_back(self, sink: DurableSink, peer: Peer, nack: Nack) -> None:
+        """A client gives events back. Those that were given as often as they may be become dead
+        letters; while these have no room they come again, too.
+        """
+        if dead := sink.take_back(peer, nack):
+            letters = self._letters_of(sink)
+            if letters is None or letters.is_over or letters.excess >= 0:
+                assert self._keeper is not None
+                sink.put_off(dead, self._keeper.now + max(nack.delay_s, FULL_DELAY_S))
+            else:
+                sink.move(dead, letters)
+                self._all.touch(letters)
+        self.due_at = min(self.due_at, sink.due_at)
+
+    def _letters_of(self, sink: DurableSink) -> DurableSink | None:
+        """The sink of the dead letters of one, which may have to be made; None if it cannot be."""
+        name, keeper = sink.name + DEAD, self._keeper
+        letters = self._sinks.get(name)
+        if letters is None:
+            assert keeper is not None
+            is_elsewhere = name in self.coming or name in keeper.elsewhere
+            if is_elsewhere or not sink.is_fed or len(name) > NAME_MAX:
+                return None
+            bounds = sink.bounds._replace(when_full=WhenFull.DROP_OLDEST)
+            letters = self._sinks[name] = DurableSink(name, bounds, keeper)
+            keeper.begin(letters)
+        self._all.copy(sink, letters)
+        return letters if letters.heir == NOBODY else None
+
+    def take_due(self, now: float) -> None:
+        """Queue what clients gave back until now."""
+        if now >= self.due_at:
+            for sink in self._sinks.values():
+                sink.take_due(now)
+                self._all.touch(sink)
+            self.due_at = min(sink.due_at for sink in self._sinks.values())
+
     def unsubscribe(self, peer: Peer, number: int) -> None:
         """End a subscription of the sink that a client is attached to, unless it, or another one,
         has the same by another number; Refusal for none.
@@ -154,31 +215,35 @@ class Durables:
             sink.detach(peer)
             self._all.touch(sink)
 
-    def remove(self, name: str, rights: Rights = EVERYTHING) -> DurableSink:
-        """Remove a durable sink; Refusal for one that is not there or has clients."""
-        sink = self._sinks.get(name)
-        if sink is None:
-            self._check_home(name)
-            raise Refusal(Code.UNKNOWN, f"no durable sink is named {name!r}")
-        _check_owner(sink, rights)
+    def change(self, message: DurableChange, rights: Rights) -> int:
+        """Do what a client asks of a durable sink; gives how many events that is about. Refusal for
+        one that is not there, or another user's.
+        """
+        acts = {RemoveDurable: self.remove, KeepDurable: self.keep, ResendDurable: self.resend}
+        return acts[type(message)](message.name, rights)
+
+    def remove(self, name: str, rights: Rights = EVERYTHING) -> int:
+        """Remove a durable sink; Refusal for one that has clients."""
+        sink = self._here(name, rights)
         if sink.attached:
             raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
-        if sink.heir != NOBODY:
-            raise Refusal(Code.IN_USE, f"{name!r} is on its way to broker {sink.heir[0]!r}")
-        if self._keeper is not None:
-            self._keeper.check_room()
+        self._check_stays(sink)
         self.give_up(sink)
-        return sink
+        return sink.queued
 
-    def keep(self, name: str, rights: Rights = EVERYTHING) -> DurableSink:
+    def resend(self, name: str, rights: Rights = EVERYTHING) -> int:
+        """Queue the dead letters of a sink once more."""
+        sink, letters = (self._here(one, rights) for one in (name, name + DEAD))
+        self._check_stays(sink, letters)
+        self._all.touch(sink)
+        return letters.move_all(sink)
+
+    def keep(self, name: str, rights: Rights = EVERYTHING) -> int:
         """Go on with a durable sink that was on its way to a broker which does not come back, and
         may have it; Refusal for one that is not, or while that broker is within reach to be asked.
         """
-        sink, keeper = self._sinks.get(name), self._keeper
-        if sink is None or keeper is None:
-            self._check_home(name)
-            raise Refusal(Code.UNKNOWN, f"no durable sink is named {name!r}")
-        _check_owner(sink, rights)
+        sink, keeper = self._here(name, rights), self._keeper
+        assert keeper is not None, "it has the sink"
         heir = sink.heir[0]
         if sink.heir == NOBODY:
             raise Refusal(Code.IN_USE, f"{name!r} is not on its way to another broker")
@@ -188,7 +253,24 @@ class Durables:
         sink.heir = NOBODY
         sink.note()
         self._all.touch(sink)
+        return sink.queued
+
+    def _here(self, name: str, rights: Rights) -> DurableSink:
+        """A user's durable sink; Refusal where there is none."""
+        sink = self._sinks.get(name)
+        if sink is None:
+            self._check_home(name)
+            raise Refusal(Code.UNKNOWN, f"no durable sink is named {name!r}")
+        _check_owner(sink, rights)
         return sink
+
+    def _check_stays(self, *sinks: DurableSink) -> None:
+        """Refusal while sinks are on their way, or nothing more is kept."""
+        for one in sinks:
+            if one.heir != NOBODY:
+                raise Refusal(Code.IN_USE, f"{one.name!r} is on its way to broker {one.heir[0]!r}")
+        if self._keeper is not None:
+            self._keeper.check_room()
 
     def give_up(self, sink: DurableSink) -> None:
         """Forget a sink that is no more, or another broker's from now on."""

@@ -66,6 +66,8 @@ class Sink:
         self.limit = limit
         self.credit = 0
         self.rights = EVERYTHING
+        self.is_fed = True
+        """Whether it gets what it asks for; else what is moved into it alone."""
         self.interests = Interests()
         self.rules: tuple[Deployed, ...] = ()
         """The rules that define what it subscribed to."""
@@ -313,7 +315,9 @@ class Sinks:
         """Refusal for a filter that is too much for one user, or one client without a user, beside
         those that it has: each event would be that work before anybody gets it.
         """
-        own = [one for one in self._sinks.values() if one.rights.user == user] if user else [sink]
+        own = [sink]
+        if user:
+            own = [one for one in self._sinks.values() if one.is_fed and one.rights.user == user]
         work = added.work + sum(one.interests.work for one in own)
         if added.work and work > WORK_MAX:
             whose = f"filters of user {user!r}" if user else "filters of a client"
@@ -340,6 +344,14 @@ class Sinks:
         found = (interest_in(number, one, sink.rights) for one in schemas)
         return [one for one in found if one is not None]
 
+    def copy(self, sink: Sink, to: Sink) -> None:
+        """Have a sink that is not fed subscribe to what another does."""
+        self._sinks[to.peer], to.rights = to, sink.rights
+        for number in sink.interests.of_all:
+            to.interests.add(Interest(number, EVERY_TYPE, EVERY_TYPE, None))
+        for part in sink.interests:
+            to.interests.add(part)
+
     def change_rights(
         self, peer: Peer, rights: Rights, schemas: Mapping[str, EventType]
     ) -> list[tuple[int, str]]:
@@ -364,6 +376,8 @@ class Sinks:
     def _enter(self, sink: Sink, added: Interest) -> None:
         """Add what asks for events of one type."""
         sink.interests.add(added)
+        if not sink.is_fed:
+            return
         index = self._indices.get(added.type_name)
         if index is None:
             index = self._indices[added.type_name] = SubscriberIndex(self.config.matching)
@@ -390,7 +404,8 @@ class Sinks:
                     continue
                 now = one.taken(schemas)
                 sink.interests.add(now)
-                self._indices[one.type_name].forget()
+                if sink.is_fed:
+                    self._indices[one.type_name].forget()
                 if now.problem != one.problem:
                     news.append((sink, now))
             for number in sink.interests.of_all:
@@ -434,7 +449,7 @@ class Sinks:
     def _follow(self, sink: Sink) -> None:
         """Work out anew which rules a sink follows: its subscriptions have changed, too."""
         self.version += 1
-        names = sink.interests.type_names
+        names = sink.interests.type_names if sink.is_fed else ()
         sink.rules = tuple(
             deployed for name in names for deployed in self._deployments.defining(name)
         )
@@ -451,6 +466,8 @@ class Sinks:
 
     def _end(self, sink: Sink, number: int) -> None:
         for ended in sink.interests.remove(number):
+            if not sink.is_fed:
+                continue
             index = self._indices[ended.type_name]
             index.remove(sink, ended)
             if not index:

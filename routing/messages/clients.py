@@ -17,6 +17,7 @@ from matcher.model import EventBatch, EventType, Int64s
 from routing.messages.values import (
     AGE_MAX_S,
     ENTRIES_MAX,
+    HEARTBEAT_MAX_S,
     Acks,
     Code,
     Document,
@@ -341,6 +342,26 @@ class Acknowledged(Struct, array_like=True, frozen=True, forbid_unknown_fields=T
     sequence: Sequence
 
 
+@dataclass(frozen=True, slots=True)
+class ResendDurable:
+    """Queue the dead letters of the durable sink of that name once more, as new events of it."""
+
+    request: Request
+    name: Name
+
+
+class Nack(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
+    """The client could not deal with events of its durable sink, whose numbers are ``first`` to
+    ``last``, as far as it was given them. They come again after ``delay_s``; those that have been
+    given ``deliveries_max`` times (0: any number) become dead letters.
+    """
+
+    first: Sequence
+    last: Sequence
+    delay_s: Annotated[float, Meta(ge=0, le=HEARTBEAT_MAX_S)] = 0.0
+    deliveries_max: Number = 0
+
+
 class DealtWith(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """The client has dealt with the events of its durable sink whose numbers are ``first`` to
     ``last``, as far as it was given them; with others it may have, or not.
@@ -426,6 +447,8 @@ FromClient: TypeAlias = (
     | StatusRequest
     | RemoveDurable
     | KeepDurable
+    | ResendDurable
+    | Nack
     | ReadLog
     | LogReceived
     | DealtWith

@@ -17,7 +17,8 @@ from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig, Ordering
-from routing.delivery.durables import Durables
+from routing.delivery.durable import DurableSink
+from routing.delivery.durables import DurableChange, Durables
 from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest, fits
 from routing.effects import Peer
@@ -37,12 +38,14 @@ from routing.messages import (
     KeepDurable,
     ListRules,
     LogReceived,
+    Nack,
     Promise,
     Publish,
     Refused,
     Rejected,
     Remove,
     RemoveDurable,
+    ResendDurable,
     Rights,
     ShowRule,
     Subscribe,
@@ -87,6 +90,11 @@ NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
 OVERRUNS_TOLD = 20
 """Rules that have ended, having too many composite events, that the status names."""
+CHANGES: Mapping[type, str] = {
+    RemoveDurable: "durable sink removed",
+    KeepDurable: "durable sink kept",
+    ResendDurable: "dead letters resent",
+}
 ALONE: Mapping[str, Any] = {
     "strategy": None,
     "father": None,
@@ -169,9 +177,9 @@ class Service:
             Subscribe: self._receive_subscribe,
             Unsubscribe: self._receive_unsubscribe,
             Credit: self._receive_credit,
-            RemoveDurable: self._receive_remove_durable,
-            KeepDurable: self._receive_keep_durable,
+            **dict.fromkeys(CHANGES, self._receive_change),
             DealtWith: self._receive_dealt_with,
+            Nack: self._receive_nack,
             LogReceived: self._receive_log_received,
             **dict.fromkeys(get_args(Asking), beyond.ask),
             **dict.fromkeys((ListRules, ShowRule), self._receive_look),
@@ -482,11 +490,20 @@ class Service:
         self.durables.detach(peer)
 
     def _receive_dealt_with(self, link: Link, message: DealtWith) -> None:
+        self._durable_of(link).acknowledge(link.peer, message.first, message.last)
+
+    def _receive_nack(self, link: Link, message: Nack) -> None:
+        sink = self._durable_of(link)
+        self.durables.take_back(sink, link.peer, message)
+        self._sinks.touch(sink)
+
+    def _durable_of(self, link: Link) -> DurableSink:
+        """The durable sink that a client says how it deals with."""
         sink = self.durables.find(link.peer)
         if sink is None:
             reason = "an acknowledgement from a client without a durable subscription"
             raise ProtocolError(Code.PROTOCOL, reason)
-        sink.acknowledge(link.peer, message.first, message.last)
+        return sink
 
     def _receive_log_received(self, link: Link, message: LogReceived) -> None:
         reading = link.reading
@@ -495,16 +512,12 @@ class Service:
             raise ProtocolError(Code.PROTOCOL, reason)
         link.reading = None
 
-    def _receive_remove_durable(self, link: Link, message: RemoveDurable) -> None:
-        removed = self.durables.remove(message.name, link.rights)
+    def _receive_change(self, link: Link, message: DurableChange) -> None:
+        events = self.durables.change(message, link.rights)
         self.follow()
-        self._send(link.peer, Confirmed(message.request, {"queued": removed.queued}))
-        self._log("info", "durable sink removed", name=message.name, client=link.name)
-
-    def _receive_keep_durable(self, link: Link, message: KeepDurable) -> None:
-        kept = self.durables.keep(message.name, link.rights)
-        self._send(link.peer, Confirmed(message.request, {"queued": kept.queued}))
-        self._log("warning", "durable sink kept", name=message.name, client=link.name)
+        self._send(link.peer, Confirmed(message.request, {"queued": events}))
+        text = CHANGES[type(message)]
+        self._log("warning", text, name=message.name, events=events, client=link.name)
 
     def _check_subscriptions(self, link: Link) -> None:
         """Refusal where its user may have no more subscriptions than it has; durable ones count
@@ -513,7 +526,7 @@ class Service:
         rights = link.rights
         if rights.limits.subscriptions_max is None:
             return
-        own = (sink for sink in self._sinks if sink.rights.user == rights.user)
+        own = (one for one in self._sinks if one.is_fed and one.rights.user == rights.user)
         count = 1 + sum(len(sink.interests) for sink in own)
         check_count(rights, "subscriptions_max", count, "subscriptions")
 

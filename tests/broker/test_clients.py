@@ -597,7 +597,7 @@ def test_times_increase_over_batches_too(endpoint, temp):
 def test_who_was_refused_for_good_says_what_the_broker_may_not_have(endpoint, temp):
     publisher = Publisher(endpoint, name=f"by {temp.name}", types=[temp])
     with publisher._driver.lock:
-        publisher._source.session.publish_all(  # behind the back of the client
+        publisher._source.session.publish(  # behind the back of the client
             publisher._source.batches([{"area": "a", "value": 1.0, "time": 1}], temp.name),
             0.0,
             None,

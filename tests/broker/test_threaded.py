@@ -74,7 +74,7 @@ def test_what_is_acknowledged_is_read_though_no_caller_looks_for_it(endpoint, te
         session = publisher._source.session
         for number in range(3):
             publisher.publish(temp.name, area="a", value=float(number))
-            assert eventually(lambda: session.unacknowledged == 0)
+            assert eventually(lambda: session.outgoing.unacknowledged == 0)
 
 
 def test_waiting_callers_get_each_event_once(endpoint, temp) -> None:

@@ -243,7 +243,7 @@ def test_a_durable_sink_belongs_to_the_user_that_made_it() -> None:
     sinks.offer((delivery_batch(1, 5, 10).batches[0],), None)
     assert billing.queued == 1, "what the rights leave"
     durables.detach(b"a")
-    assert durables.remove("billing", alice) is billing
+    assert durables.remove("billing", alice) == billing.queued
 
 
 def test_a_queue_of_too_many_bytes_holds_up_its_sources_or_drops_the_oldest_records() -> None:

@@ -75,3 +75,12 @@ def test_numbers_that_come_anew_are_another_sinks() -> None:
     assert given.deal_with(2)
     assert taken(given, delivery(1, 3, again=True)) == ([3], [(2, 2)])
     assert list(given.deal_with_all(3)) == [(1, 3)]
+
+
+def test_a_program_acknowledges_all_up_to_what_it_gave_back() -> None:
+    given = Given()
+    given.take(delivery(1, 4))
+    assert given.give_back(4)
+    assert not given.give_back(4)
+    assert list(given.deal_with_all(4)) == [(1, 3)]
+    assert not given.deal_with(4)

@@ -80,10 +80,10 @@ class Live:
                 self.read()
         for client in self.sources.values():
             for _ in range(1_000):
-                if not client.session.unacknowledged:
+                if not client.session.outgoing.unacknowledged:
                     break
                 self.read()
-            assert client.session.unacknowledged == 0
+            assert client.session.outgoing.unacknowledged == 0
             client.session.close(self.network.now)
             self.settle()
         while self.unread:
@@ -97,7 +97,7 @@ class Live:
         chunk, self.queues[name] = queue[:count], queue[count:]
         rest = [event.time for event in self.queues[name]]
         promise = min(rest, default=None) if self.random.random() < 0.6 else None
-        self.sources[name].session.publish_all(
+        self.sources[name].session.publish(
             batches(chunk, rule_texts.SCHEMAS.values()), self.network.now, promise, numbered=True
         )
         self.settle()

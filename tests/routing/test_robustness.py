@@ -126,7 +126,7 @@ def test_a_node_survives_any_messages(seed: int) -> None:
         EventIds(StringColumn.constant("", 1), np.zeros(1, np.int64)),
         (np.array([7]),),
     )
-    good.session.publish(batch, network.now)
+    good.session.publish([batch], network.now)
     network.settle()
     assert any("Good@0.000001(7) for 1" in line for line in network.take_lines())
 

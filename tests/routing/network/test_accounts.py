@@ -67,7 +67,7 @@ def test_a_source_that_moves_is_not_late_though_another_one_of_its_type_is_ahead
     network.run(1)
     network.take_lines()
     event = batches_of('Temp@12("t", 60)', SCHEMAS)
-    session.publish_all(event, network.mesh.now, 13_000_000, numbered=False)
+    session.publish(event, network.mesh.now, 13_000_000, numbered=False)
     network.run(0.5)
     assert found(network) == ["Hot@12 t"]
     network.publish("t", 'Temp@39("t", 60)', 50)
@@ -137,7 +137,7 @@ def test_a_store_that_is_set_back_gives_no_number_twice(how: str) -> None:
     network.connect("t", "b1").advertise([TEMP])
     network.run(1)
     event = batches_of('Temp@50("b", 1)', SCHEMAS)
-    network.clients["t"].publish_all(event, network.mesh.now, 60_000_000, numbered=False)
+    network.clients["t"].publish(event, network.mesh.now, 60_000_000, numbered=False)
     network.run(1)
     assert network.clients["t"].last_sequence == 6
     assert found(network) == ["Temp@50 b"]

@@ -70,7 +70,7 @@ class Slow(Network):
         data = {"Temp": '("a", 1)', "Smoke": '("a")'}[form]
         for number in range(after + 1, after + count + 1):
             batches = batches_of(f"{form}@{number}{data}", SCHEMAS)
-            self.clients[name].publish_all(batches, self.mesh.now)
+            self.clients[name].publish(batches, self.mesh.now)
             self.run(0.002)
             withheld.add(self.withheld(name))
         self.run(1)
@@ -89,7 +89,7 @@ def test_a_sink_that_blocks_holds_up_sources_at_other_brokers(broker: str) -> No
     assert len(network.lines) == CREDIT
     assert network.withheld("t") == ("sink k is full" if broker == "b1" else FULL)
     network.publish_many("s", 3 * CREDIT, form="Smoke")
-    assert network.clients["s"].unacknowledged == 0, "nobody waits for it"
+    assert network.clients["s"].outgoing.unacknowledged == 0, "nobody waits for it"
     while len(network.lines) > network.taken:
         network.take()
     assert network.lines == [f'k: t#{n} Temp@{n}("a", 1.0)' for n in range(1, 201)]
@@ -106,7 +106,7 @@ def test_a_sink_that_goes_holds_up_nobody() -> None:
     sink.close(network.mesh.now)
     network.run(1)
     assert network.withheld("t") is None
-    assert network.clients["t"].unacknowledged == 0
+    assert network.clients["t"].outgoing.unacknowledged == 0
 
 
 def test_whose_marks_are_waited_for_gets_credit() -> None:
@@ -195,7 +195,7 @@ def test_what_is_wanted_once_messages_pile_up_is_held_up_too(
         if number > 300:
             events.append(("s", f'Smoke@{number}("a")'))
         for name, text in events:
-            network.clients[name].publish_all(batches_of(text, SCHEMAS), network.mesh.now)
+            network.clients[name].publish(batches_of(text, SCHEMAS), network.mesh.now)
         network.run(0.002)
         withheld.add(network.withheld("s"))
     assert "what Smoke feeds is full, or waits for others, in the network" in withheld
@@ -209,7 +209,7 @@ def test_what_a_lost_neighbour_said_counts_no_more() -> None:
     broker.back_pressure.hear("b2", Hold(((ANY_TYPE, -(2**63)),)))
     for first in range(0, 9_000, 100):
         text = " ".join(f'Temp@{first + number}("a", 1)' for number in range(1, 101))
-        network.clients["t"].publish_all(batches_of(text, SCHEMAS), network.mesh.now)
+        network.clients["t"].publish(batches_of(text, SCHEMAS), network.mesh.now)
         network.run(0.2)
     assert network.withheld("t") == "the way through the network is full"
     for wire in network.both_ways("b1", "b2"):

@@ -205,7 +205,7 @@ def test_a_source_that_goes_to_another_broker_is_heard_there(
     network.run(0.2)
     network.take_lines()
     event = batches_of('Temp@10("a", 51)', SCHEMAS)
-    source.publish_all(event, network.mesh.now, 12_000_000, numbered=False)
+    source.publish(event, network.mesh.now, 12_000_000, numbered=False)
     network.publish("s", 'Smoke@11("a")', 12)
     network.run(0.2)
     assert network.take_lines() == ['k: Fire@11("a", 51.0) <- s#2 t#2']
@@ -348,10 +348,10 @@ def test_what_comes_while_the_tree_pauses_comes_to_those_who_pause_already() -> 
     network.take_lines()
     network.clients["n"].deploy(HOT)
     for number in range(2, 42):
-        network.clients["t"].publish_all(
+        network.clients["t"].publish(
             batches_of(f'Temp@{number}("a", {40 + number})', SCHEMAS), network.mesh.now, number
         )
-        network.clients["s"].publish_all(
+        network.clients["s"].publish(
             batches_of(f'Smoke@{number}("a")', SCHEMAS), network.mesh.now, number * 1_000_000
         )
         network.run(0.001)
@@ -912,7 +912,7 @@ def test_rules_wait_for_a_type_until_too_many_events_wait_with_them() -> None:
     never = schema_of("Never(n: int)")
     network.connect("n", "b2").advertise([never])
     network.run(0.2)
-    network.clients["n"].publish_all(batches_of("Never@29(1)", {"Never": never}), network.mesh.now)
+    network.clients["n"].publish(batches_of("Never@29(1)", {"Never": never}), network.mesh.now)
     network.run(0.2)
     assert any("rejected (late)" in line for line in network.take_lines())
 
@@ -929,7 +929,7 @@ def test_what_is_held_of_a_source_that_closes_meanwhile_reaches_who_wants_it(hom
         network.take_lines()
         manager.deploy("event Smoke(room: string)" + "rule any: define Any() from Smoke()")
         network.run(wait_ms / 1e3)
-        network.clients["t"].publish_all(batches_of('Temp@1("a", 50)', SCHEMAS), network.mesh.now)
+        network.clients["t"].publish(batches_of('Temp@1("a", 50)', SCHEMAS), network.mesh.now)
         network.clients["t"].close(network.mesh.now)
         network.run(1)
         assert 'k: t#1 Temp@1("a", 50.0)' in network.take_lines(), f"after {wait_ms} ms"
@@ -957,7 +957,7 @@ def test_an_event_is_not_overtaken_by_the_closing_of_its_source() -> None:
         mesh.at(now + far.delay_s, lambda: to_b3(frames, mesh.now))
 
     near.deliver, far.deliver = together, apart
-    network.clients["t"].publish_all(batches_of('Temp@1("a", 50)', SCHEMAS), mesh.now)
+    network.clients["t"].publish(batches_of('Temp@1("a", 50)', SCHEMAS), mesh.now)
     network.clients["t"].close(mesh.now)
     network.run(0.5)
     assert network.take_lines() == ['k: t#1 Temp@1("a", 50.0)']

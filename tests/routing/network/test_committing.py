@@ -34,14 +34,14 @@ def check(count: int) -> None:
     network.publish("t", 'Temp@1("a", 50)', 2)
     network.publish("s", 'Smoke@3("a")', 4)
     network.run(5.0)
-    assert committed.unacknowledged == 1, "Temps of 2 s and later may come"
+    assert committed.outgoing.unacknowledged == 1, "Temps of 2 s and later may come"
     assert network.take_lines() == []
     network.publish("t", 'Temp@5("b", 50)', 5)
     network.run(1.5)
     assert network.take_lines() == ['k: Fire@3("a") <- s#1 t#1']
-    assert committed.unacknowledged == 0
+    assert committed.outgoing.unacknowledged == 0
     network.publish("s", 'Smoke@4("b")', 4.5)
-    assert committed.unacknowledged == 0, "at once, since all have come further"
+    assert committed.outgoing.unacknowledged == 0, "at once, since all have come further"
 
 
 def test_alone_it_is_what_its_rules_have_found() -> None:
@@ -59,12 +59,12 @@ def test_what_no_rule_takes_is_committed_once_it_has_come_everywhere() -> None:
     network.connect("k", "b3").subscribe("Temp()")
     network.run(1.0)
     network.take_lines()
-    committed.publish_all(temps(), network.mesh.now, None)
+    committed.publish(temps(), network.mesh.now, None)
     network.run(0.015)
-    assert committed.unacknowledged == 1
+    assert committed.outgoing.unacknowledged == 1
     assert network.take_lines() == ['k: t#1 Temp@1("a", 50.0)']
     network.run(0.1)
-    assert committed.unacknowledged == 0
+    assert committed.outgoing.unacknowledged == 0
 
 
 def temps() -> list[EventBatch]:
@@ -75,15 +75,15 @@ def test_what_was_not_committed_when_the_link_broke_is_sent_again_and_heard_of()
     network, committed = furnished(3)
     network.publish("s", 'Smoke@3("a")', 4)
     network.run(1.0)
-    assert committed.unacknowledged == 1
+    assert committed.outgoing.unacknowledged == 1
     network.lose("s", "b3")
     network.clients["s"] = network.mesh.parties["s"] = committed  # type: ignore[assignment]
     committed.connect(network.mesh.now)
     network.run(1.0)
-    assert committed.unacknowledged == 1, "the broker has it, which is not enough"
+    assert committed.outgoing.unacknowledged == 1, "the broker has it, which is not enough"
     network.publish("t", 'Temp@5("b", 50)', 5)
     network.run(3.0)
-    assert committed.unacknowledged == 0
+    assert committed.outgoing.unacknowledged == 0
 
 
 def test_what_was_committed_stays_so() -> None:

@@ -39,7 +39,7 @@ def test_a_source_that_is_sent_away_goes_on_where_it_was(of: str, to: str) -> No
     network.drain(of)
     session = network.clients["t"]
     assert session.state is State.OFF
-    session.publish_all(batches_of('Temp@11("a", 60)', SCHEMAS), network.mesh.now, None)
+    session.publish(batches_of('Temp@11("a", 60)', SCHEMAS), network.mesh.now, None)
     assert network.move("t", to) <= 2
     network.run(2)
     network.brokers[of].drain(network.mesh.now)
@@ -51,7 +51,7 @@ def test_a_source_that_is_sent_away_goes_on_where_it_was(of: str, to: str) -> No
         'k: Fire@20("a", 60.0) <- s#2 t#2',
         'k: Fire@90("b", 70.0) <- s#3 t#3',
     ]
-    assert session.unacknowledged == 0
+    assert session.outgoing.unacknowledged == 0
 
 
 def test_a_broker_that_drains_takes_nobody_in_but_who_looks() -> None:

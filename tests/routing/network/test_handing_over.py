@@ -63,7 +63,7 @@ class Story:
 
     def _say(self, name: str, text: str, mark: int) -> None:
         now = self.network.mesh.now
-        self.network.clients[name].publish_all(batches_of(text, SCHEMAS), now, mark)
+        self.network.clients[name].publish(batches_of(text, SCHEMAS), now, mark)
 
     def speak(self) -> None:
         """End the silence of s, and publish what it has not."""

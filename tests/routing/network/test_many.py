@@ -139,7 +139,7 @@ def test_a_type_that_comes_to_the_single_tree_is_wanted_there_from_the_start() -
     network.take_lines()
     network.clients["m"].deploy(AGAIN)
     network.run(0.012)
-    network.clients["Temp"].publish_all(batches_of('Temp@1("a", 50)', SCHEMAS), network.mesh.now)
+    network.clients["Temp"].publish(batches_of('Temp@1("a", 50)', SCHEMAS), network.mesh.now)
     for name in ("Temp", "Smoke"):
         network.clients[name].close(network.mesh.now)
     network.run(0.5)

@@ -174,7 +174,7 @@ def test_a_source_goes_on_with_its_numbers_at_another_broker(home: str) -> None:
     network.run(0.5)
     network.take_lines()
     assert later.last_sequence == 3
-    later.publish_all(batches_of('Temp@10("a", 70)', SCHEMAS), network.mesh.now, numbered=False)
+    later.publish(batches_of('Temp@10("a", 70)', SCHEMAS), network.mesh.now, numbered=False)
     later.promise(20_000_000)
     network.run(0.5)
     assert network.take_lines() == ['k: Hot@10("a") <- t#4']
@@ -198,7 +198,7 @@ def test_a_source_whose_link_is_lost_goes_on_elsewhere(home: str, to: str) -> No
     network.run(0.5)
     assert network.take_lines() == ["later: confirmed"]
     assert later.last_sequence == 2
-    later.publish_all(batches_of('Temp@10("a", 70)', SCHEMAS), network.mesh.now, numbered=False)
+    later.publish(batches_of('Temp@10("a", 70)', SCHEMAS), network.mesh.now, numbered=False)
     later.promise(20_000_000)
     network.run(0.5)
     assert network.take_lines() == ['k: Hot@10("a") <- t#3']
@@ -271,4 +271,4 @@ def test_a_sink_that_blocks_is_sent_away_before_it_fills_the_memory() -> None:
             assert found[0].code is Code.QUEUE_FULL
             break
     assert not list(network.brokers["b3"].context.sinks)
-    assert network.clients["t"].unacknowledged == 0
+    assert network.clients["t"].outgoing.unacknowledged == 0

@@ -58,7 +58,7 @@ class Uneven(Network):
         """One event each second of event time, every 50 ms."""
         for second in range(first, last):
             batches = batches_of(f'Temp@{second}("a", {second})', SCHEMAS)
-            self.clients["t"].publish_all(batches, self.mesh.now)
+            self.clients["t"].publish(batches, self.mesh.now)
             self.run(0.05)
         self.run(3)
 
@@ -82,7 +82,7 @@ class Uneven(Network):
     @property
     def waiting(self) -> int:
         """Events of t that its broker has not taken."""
-        return self.clients["t"].unacknowledged
+        return self.clients["t"].outgoing.unacknowledged
 
 
 def test_who_runs_far_ahead_of_a_silent_source_elsewhere_waits_for_it() -> None:

@@ -73,7 +73,7 @@ def test_a_context_goes_wherever_its_event_and_what_is_made_of_it_go(name: str) 
         one.note_trace("1", (context,))
         for text in texts:
             promise = 25_000_000 if "@20" in text else 60_000_000
-            one.publish_all(batches_of(text, SCHEMAS), network.mesh.now, promise)
+            one.publish(batches_of(text, SCHEMAS), network.mesh.now, promise)
             network.run(1)
     network.run(3)
     for events in found.values():

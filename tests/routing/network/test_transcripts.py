@@ -152,7 +152,7 @@ class Story(Simulated):
         """publish SOURCE, and events; it promises that nothing follows for a second after them."""
         batches = batches_of(body, self.schemas)
         promise = max(int(batch.time.max()) for batch in batches) + MICROSECONDS
-        self.sessions[words[0]].publish_all(batches, self.now(), promise)
+        self.sessions[words[0]].publish(batches, self.now(), promise)
 
     def _flood(self, words: list[str], body: str) -> None:
         """flood SOURCE COUNT, and an event that is published so often."""
