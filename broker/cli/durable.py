@@ -1,4 +1,4 @@
-"""List, show, remove and keep durable subscriptions, and resend their dead letters."""
+"""List, show, remove, keep and resend durable subscriptions."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from routing.messages import (
     Refused,
     Rejected,
     RemoveDurable,
+    ResendDurable,
     Rights,
     Unadvertise,
 )
@@ -42,7 +43,7 @@ NONE = Rights("nobody", (), "access.toml", ("[user.nobody] (line 1)",))
 MAKER = Rights(
     "maker", (Permit(Act.PUBLISH, "Gas", 2), Permit(Act.PUBLISH, "Steam", 2)), "access.toml"
 )
-BY_USER_OF_SINK = (RemoveDurable, KeepDurable)
+BY_USER_OF_SINK = (RemoveDurable, KeepDurable, ResendDurable)
 """Asked of the sink that they name (test_durable)."""
 
 

@@ -27,6 +27,7 @@ from routing.messages import (
     Heartbeat,
     Hello,
     Message,
+    Nack,
     Promise,
     Publish,
     Refused,
@@ -72,6 +73,7 @@ CASES = [
     Case(SUBSCRIBE, (Confirmed, refused(Code.IN_USE))),
     Case(Unsubscribe(2, 1), (Confirmed, UNKNOWN), [SUBSCRIBE]),
     Case(Credit(5), (None, None), [SUBSCRIBE]),
+    Case(Nack(1, 1), (parted(Code.PROTOCOL), parted(Code.UNKNOWN)), [SUBSCRIBE]),
     Case(DEPLOY, (Confirmed, refused(Code.IN_USE)), [ADVERTISE]),
     Case(Remove(3, "low"), (Confirmed, UNKNOWN), [ADVERTISE, DEPLOY]),
     Case(ShowRule(3, "low"), (Confirmed, Confirmed), [ADVERTISE, DEPLOY]),
@@ -80,7 +82,7 @@ CASES = [
     Case(Heartbeat(), (None, None)),
 ]
 TOLD = ["ListRules", "StatusRequest", "Drain", "ShowTrace", "ShowNetwork", "ShowUsers", "ShowLog"]
-NOT_THERE = ["RemoveDurable", "KeepDurable", "ShowQueue"]
+NOT_THERE = ["RemoveDurable", "KeepDurable", "ResendDurable", "ShowQueue"]
 
 
 def cases() -> list[Case]:

@@ -83,6 +83,8 @@ export class Subscriber implements AsyncIterable<Event> {
   next(): Promise<Event | undefined>;
   /** Say that an event of a durable sink is dealt with. */
   acknowledge(event: Event): void;
+  /** Give an event of a durable sink back: it comes again, or is a dead letter. */
+  nack(event: Event, how?: { delayS?: number; deliveriesMax?: number }): void;
   close(): Promise<void>;
   [Symbol.asyncIterator](): AsyncIterator<Event>;
 }

@@ -48,6 +48,13 @@ export class Subscriber {
     if (number) this.link.say(KINDS.DEALT_WITH, [number, number]);
   }
 
+  // Give an event of a durable sink back: it comes again, marked, after so many seconds. Given
+  // back `deliveriesMax` times (0: any number), it is a dead letter.
+  nack(event, { delayS = 0, deliveriesMax = 0 } = {}) {
+    const number = BigInt(event.number);
+    if (number) this.link.say(KINDS.NACK, [number, number, delayS, deliveriesMax]);
+  }
+
   async close() {
     this.isClosed = true;
     this.#wake?.();
