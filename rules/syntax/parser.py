@@ -25,12 +25,12 @@ from rules.syntax.automaton import Automaton, Unexpected, automaton_of
 from rules.syntax.expected import describe, hint
 from rules.syntax.shape import Recorder, Shape, shape_of
 from rules.syntax.tokens import NESTING_MAX, tokenize, tokenizing
-from rules.syntax.words import Token
+from rules.syntax.words import PROBLEMS_MAX, WORDS_MAX, Token
 
 CHAIN_MAX = 2 * NESTING_MAX
 """Operators of an expression that apply one upon another: 1 + 1 + 1 has two."""
-WORDS_MAX = 20_000
-"""Words of a statement, which is read and checked in one go: a second is long for a broker."""
+STATEMENTS_MAX = 20_000
+"""Statements of a text."""
 READINGS_MAX = 2
 """Readings that are kept: who has a text read ahead has it checked soon."""
 FILTERS_MAX = 8
@@ -107,6 +107,12 @@ def _reading(text: str, file: str) -> Stepwise[Reading]:
                 problems.append(outcome)  # else the bad token itself has been reported
         else:
             statements.append(outcome)
+        if len(problems) >= PROBLEMS_MAX:
+            break
+        if len(statements) > STATEMENTS_MAX:
+            bound = f"a text of more than {STATEMENTS_MAX:,} statements"
+            problems.append(Problem(bound, statement[0].span, "let several texts say it"))
+            break
         yield
     problems.sort(key=lambda problem: problem.span or ast.NOWHERE)
     return Reading(ast.File(tuple(statements), text, file), tuple(problems), frozenset(lost))

@@ -38,6 +38,16 @@ _PADDED = re.compile("0[0-9]")
 NAME_MAX = 200
 """Characters in a name. What is made of it, ``rexmq/rule/NAME#2`` say, must fit where links between
 brokers have 255."""
+WORDS_MAX = 20_000
+"""Words of a statement, which is read and checked in one go: a second is long for a broker."""
+TEXT_WORDS_MAX = 600_000
+"""Words of a text: some ten thousand rules, which take a broker some seconds, in slices."""
+PROBLEMS_MAX = 10_000
+"""Problems of words after which a text is read no further."""
+WORD_MAX = 2**21
+"""Characters of a word. A string must be no longer when it is written with all escapes: so whatever
+is read can be written, and read once more."""
+STATEMENT_STARTS = frozenset({"event", "rule", "define"})
 RESERVED: Mapping[str, str] = {
     "define": "DEFINE",
     "from": "_FROM",
@@ -82,13 +92,14 @@ SPELLINGS: Mapping[str, str] = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=",
 _BLANK = r"[ \t\r\n\f\ufeff]+ | \#[^\n]* | //[^\n]*"
 _PATTERNS: Mapping[str, str] = {
     "name": PLAIN,
-    "quoted": r"`[^`\n]*(?:``[^`\n]*)*`",
+    "quoted": r"`[^`\n]*+(?:``[^`\n]*+)*+`",
     "symbol": "<= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥?]",
     "instant": r"""[0-9]{4}-[0-9]{2}-[0-9]{2}
         (?:[Tt][0-9:.]+ (?:[Zz]|[+-][0-9:]+)?)? (?:\[[^]\n]*\])?""",
     "number": r"[0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)?",
     "parameter": r"\$[^\W\d]\w*",
-    "string": r""" "[^"\\\n]*(?:\\[^\n][^"\\\n]*)*" | '[^'\\\n]*(?:\\[^\n][^'\\\n]*)*' """,
+    # Nothing is given back (*+), or one that does not end would be looked through twice.
+    "string": r""" "[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+" | '[^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*+' """,
     # One that does not end is looked for once: all of its line is bad.
     "bad": r"""["'][^\n]* | .""",
 }
@@ -119,6 +130,7 @@ def scanning(text: str) -> Stepwise[tuple[list[Token], list[Problem]]]:
     problems: list[Problem] = []
     read: dict[str, tuple[str, str, Any]] = {}  # words of which nothing is wrong, but their places
     start, line, line_start = 0, 1, 0
+    count, long_from, is_long = 0, WORDS_MAX + 1, False
     new = tuple.__new__  # what a NamedTuple calls in the end, without the detour: there are many
     for match in _WORDS_IN_TEXT.finditer(text):
         blank, word = match[1], match[2]
@@ -129,12 +141,28 @@ def scanning(text: str) -> Stepwise[tuple[list[Token], list[Problem]]]:
                 line_start = text.rfind("\n", 0, start) + 1
         if not word:
             break  # the end of the text
+        count += 1
+        if count % STEP_WORDS == 0:
+            yield
         end = start + len(word)
         span = new(Span, (start, end, line, start - line_start + 1))
+        if count > TEXT_WORDS_MAX or len(problems) >= PROBLEMS_MAX:
+            bound = f"more than {TEXT_WORDS_MAX:,} words, or {PROBLEMS_MAX:,} problems"
+            problems.append(Problem(f"the text is read up to here: {bound}", span))
+            break
+        if len(tokens) >= long_from:
+            if word.lower() in STATEMENT_STARTS:
+                long_from = len(tokens) + WORDS_MAX + 1
+            elif not is_long:
+                long_from = _long_from(tokens)
+            if is_long := len(tokens) >= long_from:  # it is refused, whatever follows in it
+                start = end
+                continue
         known = read.get(word)
         if known is None:
             found = len(problems)
-            type_, value = _READERS[_group(word)](word, span, problems)
+            reader = _too_long if len(word) > WORD_MAX else _READERS[_group(word)]
+            type_, value = reader(word, span, problems)
             known = type_, word, value
             is_padded = type_ == "NUMBER" and _PADDED.match(word) is not None
             if is_padded and not _is_of_timer(tokens):
@@ -144,9 +172,15 @@ def scanning(text: str) -> Stepwise[tuple[list[Token], list[Problem]]]:
                 read[word] = known
         tokens.append(new(Token, (*known, span)))
         start = end
-        if len(tokens) % STEP_WORDS == 0:
-            yield
     return tokens, problems
+
+
+def _long_from(tokens: Sequence[Token]) -> int:
+    """How many words there may be until the last statement is too long to be read."""
+    begun = len(tokens) - 1
+    while begun >= 0 and tokens[begun].text.lower() not in STATEMENT_STARTS:
+        begun -= 1
+    return max(begun, 0) + WORDS_MAX + 1
 
 
 def _is_of_timer(tokens: Sequence[Token]) -> bool:
@@ -180,6 +214,11 @@ def comments(text: str) -> list[tuple[Span, str]]:
 # --- values ----------------------------------------------------------------------------------
 
 
+def _too_long(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    problems.append(Problem(f"a word of more than {WORD_MAX:,} characters", span))
+    return "BAD", word
+
+
 def _name(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     if len(word) > NAME_MAX:
         problems.append(Problem(f"a name of more than {NAME_MAX} characters", span))
@@ -193,6 +232,7 @@ def _quoted(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
         problems.append(Problem("a name of no characters", span))
     if len(name) > NAME_MAX:
         problems.append(Problem(f"a name of more than {NAME_MAX} characters", span))
+        return "NAME", name
     wrong = next((one for one in name if unicodedata.category(one) in ("Cc", "Cs")), None)
     if wrong is not None:
         problems.append(Problem(f"character U+{ord(wrong):04X} in a name", span))
@@ -232,6 +272,8 @@ _INSTANTS = "write 2024-06-01, 2024-06-01T09:30:00Z or 2024-06-01T09:30[Europe/R
 
 
 def _parameter(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    if len(word) > NAME_MAX:
+        problems.append(Problem(f"a name of more than {NAME_MAX} characters", span))
     if word[1:].lower() in RESERVED:
         problems.append(Problem(f"{word[1:]} is a reserved word and names no parameter", span))
     return "PARAMETER", word[1:]
@@ -251,6 +293,8 @@ def _string(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     except ValueError:
         problems.append(_string_problem(word, span))
         value = ""
+    if 2 * len(value) > WORD_MAX - 2 and len(json.dumps(value, ensure_ascii=False)) > WORD_MAX:
+        problems.append(Problem(f"a string of more than {WORD_MAX:,} characters, escaped", span))
     return "STRING", value
 
 

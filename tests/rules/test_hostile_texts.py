@@ -9,10 +9,13 @@ import pytest
 
 import rules
 from rules.checking.expressions import REPEATED_MAX
-from rules.language import load
+from rules.errors import RuleErrors
+from rules.language import load, load_ahead
 from rules.subscription import parse_subscription
 from rules.syntax.parser import WORDS_MAX, parse_filter
 
+SIZE = 2**23
+"""Characters of a long text; messages may bear twice as many."""
 T = "event T(a: int, b: int?, s: string) "
 PATTERN = "(a|b){2}" * 20
 SECONDS_MAX = 20.0
@@ -113,3 +116,52 @@ def test_lists_of_many_values_are_within_the_bound() -> None:
     assert REPEATED_MAX > 4 * 1_000 * 3
     values = ", ".join(map(str, range(1_000)))
     filtered(f"T({', '.join(f'a + {n} in ({values})' for n in range(4))})")
+
+
+BOMBS = {
+    "a string": ('define M() from A(x = "' + "a" * SIZE + '")', "a word of more than"),
+    "a string that does not end": ('define M() from A(x = "' + "\\" * SIZE, "a word of more than"),
+    "quotes in a string": ("define M() from A(x = '" + '"' * SIZE + "')", "a word of more than"),
+    "a name in backquotes": ("rule `" + "m" * SIZE + "`: define M() from A()", "a word of more"),
+    "backquotes": ("`" * (SIZE + 1), "does not end on its line"),
+    "digits": ("define M() from A(x = " + "9" * SIZE + ")", "a word of more than"),
+    "a zone": ("2024-06-01T09:30[" + "x" * SIZE + "]", "a word of more than"),
+    "semicolons": (";" * SIZE, "a statement of more than 20,000 words"),
+    "parentheses": ("define M() from A(" + "(" * SIZE, "nested deeper than 100 levels"),
+    "beginnings of statements": ("event;" * (SIZE // 6), "expected the type of the event"),
+    "characters that begin no word": ("!" * SIZE, "unexpected character !"),
+    "lines": ("a\n" * (SIZE // 2), "a statement of more than 20,000 words"),
+    "rules": ("define A() from B()\n" * (SIZE // 20), "a text of more than 20,000 statements"),
+    "words": ("define A() from B()\n" + "x " * (SIZE // 2), "the text is read up to here"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_text_as_long_as_messages_may_be_is_read_in_short_steps(name: str) -> None:
+    """Each took seconds in one step, or minutes in all; who deploys would have held up others.
+    Steps are counted, not timed: words are read at most STEP_WORDS in a step.
+    """
+    text, message = BOMBS[name]
+    steps = sum(1 for _ in load_ahead(text, file="f", known={}))
+    assert steps < 60_000
+    with pytest.raises(RuleErrors, match=message):
+        rules.load(text)
+
+
+def test_whatever_string_is_read_can_be_written_and_read_once_more() -> None:
+    """A double quote between single ones takes two characters when it is written."""
+    text = "event A(x: string) define M() from A(x = '{}')"
+    with pytest.raises(RuleErrors, match="characters, escaped"):
+        rules.load(text.format('"' * 1_048_576))
+    checked = rules.load(text.format('"' * 1_048_575))
+    again = rules.load("event A(x: string)\n" + checked.rules[0].text)
+    assert again.rules[0].conditions[0].right == checked.rules[0].conditions[0].right
+
+
+def test_a_long_statement_does_not_hide_the_next_one() -> None:
+    text = "x " * 30_000 + "define A() from B() where y = 1 event C(z: int) event D(z: nothing)"
+    with pytest.raises(RuleErrors) as refused:
+        rules.load(text)
+    said = str(refused.value)
+    assert "a statement of more than 20,000 words" in said
+    assert "unknown type nothing" in said
