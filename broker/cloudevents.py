@@ -113,7 +113,7 @@ def _decoded(text: bytes | Raw, place: str) -> CloudEvent:
 def _event(envelope: _Envelope, place: str) -> CloudEvent:
     try:
         _verify(envelope)
-        time = None if envelope.time is None else RFC_3339.time_of(envelope.time)[0]
+        time = None if envelope.time is None else RFC_3339.time_of(envelope.time).time
         data = _attributes(envelope.data)
     except BadEvent as error:
         raise BadEvent(error.reason, place or None) from None

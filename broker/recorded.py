@@ -211,7 +211,7 @@ def course_of(glances: Iterator[Glance]) -> Course:
     ends, least, setback, latest = [], [], 0, TIME_MIN
     for glance in glances:
         ends.append(glance.end)
-        least.append(int(glance.times.min(initial=TIME_MAX)))
+        least.append(glance.least)
         if len(glance.times):
             before = np.maximum.accumulate(glance.times)
             np.maximum(before, latest, out=before)

@@ -21,6 +21,7 @@ from matcher.formats.frames import Frame
 from matcher.formats.inputs import InputFile
 from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.tables import Table
+from matcher.formats.wallclock import undecided_text
 from matcher.model import EventBatch
 from rexmq.bars import bar
 from rexmq.found import Counts, Found
@@ -143,12 +144,8 @@ def _warn(recorded: RecordedEvents, layout: Layout) -> None:
             f"layout=Layout(times=TimeForm(zone='Europe/Rome'))",
             stacklevel=4,
         )
-    for name, count in intake.twice.items():
-        warnings.warn(
-            f"{name}: {count} times in an hour that clocks of {layout.times.zone} show twice "
-            f"taken for its first one; times with offsets tell",
-            stacklevel=4,
-        )
+    for name, count in intake.undecided.items():
+        warnings.warn(f"{name}: {undecided_text(count, layout.times.zone)}", stacklevel=4)
 
 
 def _tell(what: str, why: str) -> None:

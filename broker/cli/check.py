@@ -87,11 +87,11 @@ def _types_of(
     """The types of the events that are not declared; EventError where an event is bad."""
     if not events:
         return {}
-    from broker.cli.outcome import report_zones
+    from broker.cli.outcome import report_times
     from broker.recorded import RecordedEvents
 
     recorded = RecordedEvents(events, declared=declared, type_name=type_name, layout=layout)
-    report_zones(recorded.intake.without_zone)
+    report_times(recorded.intake, layout.times.zone)
     for _ in recorded.steps():
         pass
     schemas = recorded.intake.schemas

@@ -93,8 +93,7 @@ def command(
     from broker.cli.outcome import (
         one_of,
         report_duplicates,
-        report_twice,
-        report_zones,
+        report_times,
         say,
         time_given,
         writing,
@@ -127,9 +126,8 @@ def command(
     )
     if explain_input:
         _explain_input(recorded)
-    report_zones(recorded.intake.without_zone)
+    report_times(recorded.intake, layout.times.zone)
     _warn_of_disorder(recorded)
-    report_twice(recorded.intake.twice, layout.times.zone)
     checked = checked_over(reading, recorded)
     printed = _printed_types(checked, types)
     if output is not None and form == "table":

@@ -63,7 +63,7 @@ def command(
     Clause by clause: which events were considered, what excluded each of them, and the matches
     if there are any. With --summary, how far all terminators of the rule got.
     """
-    from broker.cli.outcome import UsageError, one_of, report_zones
+    from broker.cli.outcome import UsageError, one_of, report_times
     from broker.detection import read_rules
     from broker.recorded import RecordedEvents
     from matcher.formats.inputs import inputs_of, verify_files
@@ -85,7 +85,7 @@ def command(
         skip_bad=skip_bad,
         layout=layout,
     )
-    report_zones(recorded.intake.without_zone)
+    report_times(recorded.intake, layout.times.zone)
     recording = _recording(reading, recorded, rule, engine)
     if event is None:
         _print(surveyed(recording, rule), form)

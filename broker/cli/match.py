@@ -49,7 +49,7 @@ def command(
     from collections import Counter
     from time import perf_counter
 
-    from broker.cli.outcome import one_of, report_zones
+    from broker.cli.outcome import one_of, report_times
     from matcher.formats.inputs import verify_files
     from matcher.formats.matchfiles import MatchFile, presences_of, read_events, read_filters
 
@@ -73,7 +73,7 @@ def command(
             _print_lines(ids, found)
         else:
             wanted.update(interface for row in found.interface_lists() for interface in row)
-    report_zones(file.intake.without_zone)
+    report_times(file.intake, layout.times.zone)
     if form == "count":
         _print_counts(wanted)
     if stats:

@@ -10,7 +10,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from matcher.formats.intake import Intake
     from matcher.formats.timeform import TimeForm
 
 DONE = 0
@@ -133,11 +134,11 @@ def time_given(flag: str, text: str, times: TimeForm) -> int:
     from matcher.errors import BadEvent
 
     try:
-        time, lacks_zone = times.time_of(text)
+        moment = times.time_of(text)
     except BadEvent as error:
         raise UsageError(f"{flag}: {error}") from None
-    report_zones([flag] if lacks_zone else [])
-    return time
+    report_zones([flag] if moment.lacks_zone else [])
+    return moment.time
 
 
 def datetime_given(flag: str, text: str) -> datetime:
@@ -180,14 +181,13 @@ def report_zones(files: Iterable[str]) -> None:
         )
 
 
-def report_twice(files: Mapping[str, int], zone: str | None) -> None:
-    """Say on standard error how many local times may be one of two."""
-    for name, count in files.items():
-        print(
-            f"rexmq: {name}: {counted(count, 'time')} in an hour that clocks of {zone} show twice "
-            f"taken for its first one; times with offsets tell",
-            file=sys.stderr,
-        )
+def report_times(intake: Intake, zone: str | None) -> None:
+    """Say on standard error what was assumed of times in files, which are local in ``zone``."""
+    from matcher.formats.wallclock import undecided_text
+
+    report_zones(intake.without_zone)
+    for name, count in intake.undecided.items():
+        print(f"rexmq: {name}: {undecided_text(count, zone)}", file=sys.stderr)
 
 
 def report(error: BaseException) -> int | None:

@@ -90,8 +90,9 @@ def command(
     if not words:
         raise UsageError("pub: which event type?")
     # In microseconds; times on a command line are RFC 3339 or numbers (tesla.md E2).
-    at, lacks_zone = (None, False) if time is None else layout.times.time_of(time)
-    report_zones(["--time"] if lacks_zone else [])
+    moment = None if time is None else layout.times.time_of(time)
+    report_zones(["--time"] if moment is not None and moment.lacks_zone else [])
+    at = None if moment is None else moment.time
     what = unquoted(words[0]), words[1:], name, at, event_id, is_replay, traceparent, acks
     _publish_one(*what, broker, connect_timeout_s)
 
@@ -108,7 +109,7 @@ def _publish_file(
     broker: Address,
     connect_timeout_s: float,
 ) -> None:
-    from broker.cli.outcome import REFUSED, UsageError, counted, report_zones
+    from broker.cli.outcome import REFUSED, UsageError, counted, report_times
     from broker.escaping import escaped_lines
     from broker.recorded import RecordedEvents
     from broker.replay import Account, replay
@@ -122,7 +123,7 @@ def _publish_file(
     events = RecordedEvents(
         [file], declared=known, type_name=type_name, skip_bad=skip_bad, layout=layout
     )
-    report_zones(events.intake.without_zone)
+    report_times(events.intake, layout.times.zone)
     account = Account()
     try:
         replay(

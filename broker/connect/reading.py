@@ -198,7 +198,7 @@ class Reading:
     def _time(self, value: Any, message: Message) -> int | None:
         layout = self._layout
         if value is not None:
-            return layout.times.time_of(value)[0]
+            return layout.times.time_of(value).time
         if layout.time_column == SENT_AT and message.time is not None:
             return message.time
         if layout.named(TIME) is not None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matcher.errors import BadEvent
-from matcher.formats.timeform import RFC_3339, Read, TimeForm
+from matcher.formats.timeform import RFC_3339, Moment, Read, TimeForm, read_of
 from matcher.model import (
     BLANKS,
     Attribute,
@@ -242,38 +242,36 @@ def _stamps_one_by_one(column: pa.Array, bad: BadRows, form: TimeForm) -> Read:
     digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[column.type.unit]
     seconds = replace(form, unit=STAMP, format=None)
 
-    def of_tick(tick: int) -> tuple[int, bool]:
-        time, _ = seconds.time_of(Decimal(tick).scaleb(-digits))
+    def of_tick(tick: int) -> Moment:
+        moment = seconds.time_of(Decimal(tick).scaleb(-digits))
         if column.type.tz is not None or form.zone is None:
-            return time, False
-        return form.at_clock(time, time_text(time).removesuffix("Z")), form.zone == ""
+            return moment
+        return form.at_clock(moment.time, time_text(moment.time).removesuffix("Z"))
 
     return _times_one_by_one(column.view(pa.int64()).to_pylist(), bad, of_tick)
 
 
 def _times_one_by_one(
-    values: Sequence[Any], bad: BadRows, time_of: Callable[[Any], tuple[int, bool]]
+    values: Sequence[Any], bad: BadRows, time_of: Callable[[Any], Moment]
 ) -> Read:
-    times, lacks_zone = np.zeros(len(values), np.int64), False
+    moments = []
     for row, value in enumerate(values):
         try:
             if value is None:
                 raise BadEvent("no time")
-            times[row], lacks = time_of(value)
-            lacks_zone |= lacks
+            moments.append(time_of(value))
         except BadEvent as error:
             bad.append((np.array([row]), error.reason))
-    return Read(times, lacks_zone)
+            moments.append(Moment(0))
+    return read_of(moments)
 
 
-def without(times: Int64s, bad: BadRows) -> Int64s:
-    """The times of the rows that are not bad."""
-    if not bad:
-        return times
-    keep = np.ones(len(times), np.bool_)
+def good_rows(count: int, bad: BadRows) -> Bools:
+    """The mask of the rows that are not bad, bool[count]."""
+    good = np.ones(count, np.bool_)
     for rows, _ in bad:
-        keep[rows] = False
-    return times[keep]
+        good[rows] = False
+    return good
 
 
 def _blank(kind: Kind, rows: int) -> Column:

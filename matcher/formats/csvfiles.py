@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from matcher.errors import BadEvent
 from matcher.formats import pieces
-from matcher.formats.arrowcolumns import BadRows, times_of_column, without
+from matcher.formats.arrowcolumns import BadRows, good_rows, times_of_column
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.layout import SEQUENCE, TIME, TYPE, Layout, Roles
 from matcher.formats.tabular import (
@@ -37,6 +37,7 @@ from matcher.formats.tabular import (
     moments_of,
     parts_of,
     settled,
+    times_of_rows,
     to_arrow,
 )
 from matcher.model import BLANKS, Attribute, Datum, EventBatch, EventType, Kind, with_presences
@@ -101,7 +102,7 @@ def scan(
                     intake.learn(batch.type)
         time = moments_of(columns, piece.roles.roles)
         read = times_of_column(time, len(piece.rows), bad, place.layout.times)
-        yield Glance(piece.end, without(intake.note(place, read), bad))
+        yield intake.glance(place, piece.end, read.take(good_rows(len(piece.rows), bad)))
 
 
 class Writer:
@@ -233,7 +234,8 @@ def _batches(
 ) -> list[EventBatch]:
     bad: BadRows = []
     columns, roles = _columns(piece, place, bad), piece.roles
-    parts = parts_of(columns, roles, place, type_name, piece.first_row, bad)
+    times = times_of_rows(columns, roles, place, intake, bad)
+    parts = parts_of(columns, roles, place, type_name, piece.first_row, times, bad)
     typed = [_typed_rows(rows, roles, intake, place.layout.decimal) for rows in parts]
     return settled(typed, roles, place, intake, type_name)
 
@@ -263,9 +265,7 @@ def _typed_rows(rows: Rows, roles: Roles, intake: Intake, decimal: str) -> Rows:
 
 def _guessed(rows: Rows, roles: Roles, decimal: str) -> EventType:
     """The schema that the texts of the good rows mean (E5)."""
-    good = np.ones(len(rows.numbers), np.bool_)
-    for some, _ in rows.bad:
-        good[some] = False
+    good = good_rows(len(rows.numbers), rows.bad)
     attributes, nullable = [], []
     for name in roles.guessed:
         texts = rows.values[name].filter(pa.array(good)) if rows.bad else rows.values[name]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from matcher.errors import BadEvent, EventError
 from matcher.formats.inputs import FolderColumn
 from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.timeform import Read
-from matcher.model import EventBatch, EventType, Int64s
+from matcher.formats.wallclock import WallClock
+from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from matcher.rows import inferred_type
 from matcher.traces import TraceContexts
 
@@ -34,7 +35,8 @@ class Place:
     number it is known by the file and its row, for other files may have that source too. ``by_row``
     has the rows stand in place of all sequence numbers, for one who looks for an event's place.
     ``rows_before``: the number of the row before the first one, 0 but where the rows of several
-    tables are numbered together. ``columns``: those that names of folders say.
+    tables are numbered together. ``columns``: those that names of folders say. ``clock``: what this
+    reading has shown of local times.
     """
 
     file: str
@@ -43,6 +45,7 @@ class Place:
     by_row: bool = False
     rows_before: int = 0
     columns: tuple[FolderColumn, ...] = ()
+    clock: WallClock = field(default_factory=WallClock, compare=False)
 
     def named(self, row: int) -> str:
         """A row as messages name it."""
@@ -65,11 +68,13 @@ class Chunk:
 class Glance:
     """The times int64[n] of a piece of a file, not sorted; ``end`` is the last line or row in it.
 
-    A glance may hold times of events that a reading refuses, and be cut at other places.
+    A glance may hold times of events that a reading refuses, and be cut at other places. So of
+    times that clocks show twice the reading may choose others; ``least`` is none of their later.
     """
 
     end: int
     times: Int64s
+    least: int
 
 
 class Intake:
@@ -77,8 +82,7 @@ class Intake:
 
     ``events``: good events; ``bad``: skipped ones by reason; ``surplus``: values of attributes
     beyond the schema that were dropped; ``without_zone``: files among whose times some bore no time
-    zone and were taken for UTC, for nothing was said (layout). ``twice``: by file, how many times
-    were in an hour that clocks show twice, and were taken for its first one. ``unlearnt``: why
+    zone and were taken for UTC, for nothing was said (layout). ``unlearnt``: why
     types have no schema, by the first event of each. ``used``: the types of which bad events
     matter, None for all.
     """
@@ -93,7 +97,7 @@ class Intake:
         self.surplus = 0
         self.bad: Counter[str] = Counter()
         self.without_zone: dict[str, None] = {}
-        self.twice: Counter[str] = Counter()
+        self._clocks: dict[str, WallClock] = {}
         self.unlearnt: dict[str, EventError] = {}
         self._is_aside = False
         self.used: Collection[str] | None = None
@@ -115,12 +119,27 @@ class Intake:
             raise other.first_bad[0]
 
     def note(self, place: Place, read: Read) -> Int64s:
-        """The times that were read, noting where UTC was assumed."""
+        """The times of the next rows, noting what was assumed of them."""
         if read.lacks_zone:
             self.without_zone[place.file] = None
-        if read.twice:
-            self.twice[place.file] += read.twice
-        return read.times
+        if self._is_aside:
+            return read.times
+        times = place.clock.told(read)
+        if read.second is not None:
+            self._clocks[place.file] = place.clock
+        return times
+
+    @property
+    def undecided(self) -> Mapping[str, int]:
+        """By file, how many times clocks show twice, of which nothing says that the second is
+        meant; files without such times are left out.
+        """
+        counts = {file: clock.undecided for file, clock in self._clocks.items()}
+        return {file: count for file, count in counts.items() if count}
+
+    def glance(self, place: Place, end: int, read: Read) -> Glance:
+        """A first look at the times of the next rows, up to the line or row ``end``."""
+        return Glance(end, self.note(place, read), int(read.times.min(initial=TIME_MAX)))
 
     @property
     def schemas(self) -> Mapping[str, EventType]:

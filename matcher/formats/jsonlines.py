@@ -33,7 +33,7 @@ from matcher.formats.jsonadditions import Additions
 from matcher.formats.jsondata import REFUSED, Members, data_of, rows_of, unquoted
 from matcher.formats.jsontimes import number_of, times_in
 from matcher.formats.layout import COLUMNS_SHOWN, ID, SEQUENCE, SOURCE, TIME, TYPE, Layout
-from matcher.formats.timeform import Read
+from matcher.formats.timeform import Read, read_of
 from matcher.model import (
     Column,
     EventBatch,
@@ -153,16 +153,15 @@ def scan_chunks(
         if stamps is not None:
             seen = place.layout.times.times_of(list(map(attrgetter("time"), stamps)))
         if seen is None:
-            stamps, _, times = reader.envelopes(chunk, first_line, end)
-        else:
-            times = intake.note(place, seen)
+            stamps, _, seen = reader.envelopes(chunk, first_line, end)
+        glance = intake.glance(place, end, seen)
         named = {type_name if one is UNSET else one for one in map(attrgetter("type"), stamps)}
         if not (named and named <= aside.schemas.keys()):
             for batch in reader.batches(chunk, first_line, end):
                 if batch.type.name not in intake.schemas:
                     intake.learn(batch.type)
-        good += len(times)
-        yield Glance(end, times)
+        good += len(glance.times)
+        yield glance
     if not good:  # else rules that use its types would be told that nobody knows them
         intake.refuse_as(aside)
 
@@ -185,16 +184,15 @@ class _Reader:
     def batches(self, chunk: bytes, first_line: int, end: int) -> list[EventBatch]:
         """The good events of a chunk, given with the numbers of its first and last line."""
         self._has_traces = b'"trace' in chunk
-        envelopes, lines, times = self.envelopes(chunk, first_line, end)
+        envelopes, lines, read = self.envelopes(chunk, first_line, end)
+        times = self._intake.note(self._place, read)
         parts = _by_type(envelopes, lines, times, self._type_name)
         batches = [self._batch(name, *part) for name, part in parts]
         self._intake.events += sum(map(len, batches))
         self._report()
         return [batch for batch in batches if len(batch)]
 
-    def envelopes(
-        self, chunk: bytes, first_line: int, end: int
-    ) -> tuple[list[Any], Int64s, Int64s]:
+    def envelopes(self, chunk: bytes, first_line: int, end: int) -> tuple[list[Any], Int64s, Read]:
         """The chunk's events, attributes not looked at, with their lines and their times."""
         self._refused.clear()
         envelopes = _decoded(self._forms.envelopes, chunk, end - first_line + 1)
@@ -204,12 +202,11 @@ class _Reader:
                 if self._layout.flat or self._additions:
                     for envelope, line in zip(envelopes, chunk.split(b"\n"), strict=False):
                         self._take_data(envelope, line)
-                times = self._intake.note(self._place, read)
-                return envelopes, np.arange(first_line, end + 1, dtype=np.int64), times
+                return envelopes, np.arange(first_line, end + 1, dtype=np.int64), read
         return self._line_by_line(chunk, first_line)
 
-    def _line_by_line(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
-        envelopes, lines, times, lacks_zone = [], [], [], False
+    def _line_by_line(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Read]:
+        envelopes, lines, moments = [], [], []
         for line, text in enumerate(chunk.split(b"\n"), first_line):
             if not text.strip():
                 continue
@@ -217,7 +214,7 @@ class _Reader:
             try:
                 envelope = self._forms.exact.decode(text)
                 name = self._type_name if envelope.type is UNSET else envelope.type
-                time, lacks = self._layout.times.time_of(self._time(envelope.time, text))
+                moment = self._layout.times.time_of(self._time(envelope.time, text))
             except REFUSED as error:
                 self._refuse(f"not an event: {error}{self._hint(str(error))}", line)
             except BadEvent as error:
@@ -226,10 +223,8 @@ class _Reader:
                 self._take_data(envelope, text)
                 envelopes.append(envelope)
                 lines.append(line)
-                times.append(time)
-                lacks_zone |= lacks
-        read = Read(np.array(times, np.int64), lacks_zone)
-        return envelopes, np.array(lines, np.int64), self._intake.note(self._place, read)
+                moments.append(moment)
+        return envelopes, np.array(lines, np.int64), read_of(moments)
 
     def _take_data(self, envelope: Any, line: bytes) -> None:
         """Give an event its data: the whole line if attributes stand beside the time, and what is

@@ -16,6 +16,7 @@ from matcher.formats.files import EventFile, form_read, opened
 from matcher.formats.intake import Intake
 from matcher.formats.jsondata import REFUSED
 from matcher.formats.layout import COLUMNS_SHOWN, ID, SEQUENCE, SOURCE, TIME, TYPE
+from matcher.formats.wallclock import undecided_text
 
 _SIGNS = {"\t": "tabs", ",": "commas"}
 _ROLES = {TIME: "time", TYPE: "type", SOURCE: "source", ID: "id", SEQUENCE: "sequence"}
@@ -75,8 +76,8 @@ def told(file: EventFile, intake: Intake, rows: int) -> Iterator[str]:
             yield "  id: the number of the row (--id-column)"
     if file.name in intake.without_zone:
         yield "  times without a zone: taken for UTC (guessed; --time-zone)"
-    if file.name in intake.twice:
-        yield f"  times that clocks show twice: {intake.twice[file.name]}, the first is taken"
+    if count := intake.undecided.get(file.name):
+        yield f"  {undecided_text(count, layout.times.zone)}"
 
 
 def schemas_told(intake: Intake) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matcher.errors import SchemaError
-from matcher.formats.arrowcolumns import BadRows, times_of_column, without
+from matcher.formats.arrowcolumns import BadRows, good_rows, times_of_column
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.layout import TYPE, Layout
 from matcher.formats.tabular import batches_of, moments_of, whole_columns
@@ -83,7 +83,7 @@ def glances(pieces: Iterable[pa.RecordBatch], place: Place, intake: Intake) -> I
         columns = whole_columns(piece.select(_looked_at(layout, piece)), place)
         column = moments_of(columns, layout.moment_columns)
         read = times_of_column(column, piece.num_rows, bad, layout.times)
-        yield Glance(end, without(intake.note(place, read), bad))
+        yield intake.glance(place, end, read.take(good_rows(piece.num_rows, bad)))
 
 
 def _looked_at(layout: Layout, piece: pa.RecordBatch) -> list[str]:

@@ -25,6 +25,7 @@ from matcher.errors import SchemaError
 from matcher.formats.arrowcolumns import (
     BadRows,
     columns_of_table,
+    good_rows,
     ints_of,
     kind_of,
     mask_of,
@@ -149,8 +150,8 @@ NO_TYPE = ""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows of one type: their columns by name, and by attribute, their numbers, and those that are
-    bad so far.
+    """Rows of one type: their columns by name, and by attribute, their numbers, their times, and
+    those that are bad so far.
 
     ``others``: attributes that this type's rows have nothing in, where rows are of several types.
     """
@@ -159,6 +160,7 @@ class Rows:
     columns: Mapping[str, pa.Array]
     values: Mapping[str, pa.Array]
     numbers: Int64s
+    times: Int64s
     bad: BadRows
     others: frozenset[str] = frozenset()
 
@@ -202,7 +204,9 @@ def batches_of(
     check_distinct(names, place.file)
     roles = place.layout.roles(names, place.file, type_name)
     columns = whole_columns(table, place)
-    parts = parts_of(columns, roles, place, type_name, first_row, [])
+    bad: BadRows = []
+    times = times_of_rows(columns, roles, place, intake, bad)
+    parts = parts_of(columns, roles, place, type_name, first_row, times, bad)
     parts = [_with_kinds(rows, place, intake) for rows in parts]
     for rows in parts:
         if rows.type_name != NO_TYPE and rows.type_name not in intake.schemas:
@@ -241,20 +245,35 @@ def _with_kinds(rows: Rows, place: Place, intake: Intake) -> Rows:
     return replace(rows, values={**rows.values, **values}) if values else rows
 
 
+def times_of_rows(
+    columns: Mapping[str, pa.Array], roles: Roles, place: Place, intake: Intake, bad: BadRows
+) -> Int64s:
+    """The times of the next rows of a table, of whatever types; those without are added to ``bad``
+    and hold 0.
+    """
+    count = len(next(iter(columns.values()), ()))
+    moments = moments_of(columns, roles.roles)
+    read = times_of_column(moments, count, bad, place.layout.times)
+    good = good_rows(count, bad)
+    times = np.zeros(count, np.int64)
+    times[good] = intake.note(place, read.take(good))
+    return times
+
+
 def parts_of(
     columns: Mapping[str, pa.Array],
     roles: Roles,
     place: Place,
     type_name: str | None,
     first_row: int,
+    times: Int64s,
     bad: BadRows,
 ) -> list[Rows]:
     """Rows by the type that each is of; those that name none are bad, and of NO_TYPE.
 
     SchemaError when there is no column for it, and no ``type_name``.
     """
-    count = len(next(iter(columns.values()), ()))
-    numbers = np.arange(first_row, first_row + count, dtype=np.int64)
+    numbers = np.arange(first_row, first_row + len(times), dtype=np.int64)
     column = columns[roles.roles[TYPE]] if TYPE in roles.roles else None
     if column is None and type_name is None:
         raise SchemaError(
@@ -264,22 +283,23 @@ def parts_of(
     values = {name: columns[named] for name, named in roles.attributes.items()}
     if column is None:
         assert type_name is not None
-        return [Rows(type_name, columns, values, numbers, bad)]
+        return [Rows(type_name, columns, values, numbers, times, bad)]
     texts = _type_names(column, roles.roles[TYPE], type_name, place.file)
     names = pc.unique(texts).to_pylist()
     if len(names) == 1 and names[0] is not None:
-        return [Rows(names[0], columns, values, numbers, bad)]
+        return [Rows(names[0], columns, values, numbers, times, bad)]
     found = []
     for name in (one for one in names if one is not None):
         chosen = np.flatnonzero(mask_of(pc.equal(texts, name)))
         own = {key: one.take(pa.array(chosen)) for key, one in columns.items()}
         values = {key: own[column] for key, column in roles.attributes.items()}
         others = frozenset(key for key, one in values.items() if _is_blank(one))
-        found.append(Rows(name, own, values, numbers[chosen], _moved(bad, chosen), others))
+        moved = _moved(bad, chosen)
+        found.append(Rows(name, own, values, numbers[chosen], times[chosen], moved, others))
     typeless = np.flatnonzero(mask_of(texts.is_null()))
     if len(typeless):  # what else is wrong with such a row tells more
         reasons = [*_moved(bad, typeless), (np.arange(len(typeless)), "no type")]
-        found.append(Rows(NO_TYPE, {}, {}, numbers[typeless], reasons))
+        found.append(Rows(NO_TYPE, {}, {}, numbers[typeless], times[typeless], reasons))
     return found
 
 
@@ -306,10 +326,7 @@ def settled(
     good = []
     for rows, batch in zip(named, batches, strict=True):
         if rows.bad:
-            keep = np.ones(len(batch), np.bool_)
-            for some, _ in rows.bad:
-                keep[some] = False
-            batch = batch.take(keep)
+            batch = batch.take(good_rows(len(batch), rows.bad))
         intake.events += len(batch)
         given = set(roles.guessed) - rows.others
         intake.surplus += len(batch) * len(given - set(batch.type.names))
@@ -325,8 +342,6 @@ def _batch(
     columns = rows.columns
     if type_name is not None and TYPE not in roles.roles and TYPE not in event_type.names:
         _check_named_type(columns.get(TYPE), type_name, place.file)
-    moments = moments_of(columns, roles.roles)
-    time = intake.note(place, times_of_column(moments, count, bad, place.layout.times))
     bad += (
         (
             np.arange(count),
@@ -338,7 +353,7 @@ def _batch(
     )
     values = columns_of_table(event_type, rows.values, count, bad)
     own = {role: columns[column] for role, column in roles.roles.items()}
-    return EventBatch(event_type, time, _ids(own, rows.numbers, place, bad), values)
+    return EventBatch(event_type, rows.times, _ids(own, rows.numbers, place, bad), values)
 
 
 def moments_of(columns: Mapping[str, pa.Array], roles: Mapping[str, str]) -> pa.Array | None:

@@ -4,8 +4,8 @@
 subset of what it takes and give None for the rest, so that both agree; nothing here is done for
 each event where the values of a column are alike.
 
-Law 1 (local times): an hour that clocks show twice is the first of the two, as Python, Java and
-Spark have it; one that they skip does not exist and is refused.
+Law 1 (local times): a time that clocks show twice is given as both; one that they skip does not
+exist and is refused.
 
 Law 2 (leap seconds): ``23:59:60`` UTC is the first second of the next day, as POSIX counts.
 
@@ -28,7 +28,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from matcher.errors import BadEvent, EventError
-from matcher.model import MICROSECONDS, Int64s
+from matcher.model import MICROSECONDS, Bools, Int64s
 from matcher.times import (
     EPOCH,
     STAMP,
@@ -69,13 +69,36 @@ _DECIMALS_MAX = 40
 
 
 class Read(NamedTuple):
-    """Times in microseconds; ``lacks_zone``: whether UTC was assumed for some; ``twice``: how many
-    are in an hour that clocks show twice.
+    """Times in microseconds; ``lacks_zone``: whether UTC was assumed for some; ``second``: the
+    times again, the second of those that clocks show twice, None if there are none of these.
     """
 
     times: Int64s
     lacks_zone: bool = False
-    twice: int = 0
+    second: Int64s | None = None
+
+    def take(self, rows: Int64s | Bools) -> Read:
+        """The times of some rows."""
+        second = None if self.second is None else self.second[rows]
+        return Read(self.times[rows], self.lacks_zone, second)
+
+
+class Moment(NamedTuple):
+    """A time in microseconds; whether UTC was assumed; and its second, if clocks show it twice."""
+
+    time: int
+    lacks_zone: bool = False
+    second: int | None = None
+
+
+def read_of(moments: Sequence[Moment]) -> Read:
+    """Times that were read one by one."""
+    times = np.array([one.time for one in moments], np.int64)
+    lacks_zone = any(one.lacks_zone for one in moments)
+    if all(one.second is None for one in moments):
+        return Read(times, lacks_zone)
+    seconds = [one.time if one.second is None else one.second for one in moments]
+    return Read(times, lacks_zone, np.array(seconds, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +125,19 @@ class TimeForm:
         if self.format is not None:
             _verify_format(self.format)
 
-    def time_of(self, value: object) -> tuple[int, bool]:
-        """A time in microseconds, and whether UTC was assumed; BadEvent."""
+    def time_of(self, value: object) -> Moment:
+        """The time that a value means; BadEvent."""
         if self.format is not None and type(value) is int:
             value = str(value)
         try:
             if isinstance(value, str):
                 return self._of_text(value)
             if isinstance(value, datetime) and value.tzinfo is None:
-                return self._of_local(value, value.isoformat()), self.zone == ""
+                return self._of_local(value, value.isoformat())
             if isinstance(value, date) and not isinstance(value, datetime):
                 midnight = datetime(value.year, value.month, value.day)
-                return self._of_local(midnight, value.isoformat()), self.zone == ""
-            return self._of_number(value), False
+                return self._of_local(midnight, value.isoformat())
+            return Moment(self._of_number(value))
         except FinerTime as error:
             raise BadEvent(f"{error.reason} (--time-cut cuts its digits)") from None
         except UnreadTime as error:
@@ -201,21 +224,23 @@ class TimeForm:
             return None
         if not first.equals(last):
             return None
-        found: Int64s = first.cast(pa.int64()).to_numpy()
-        return Read(found, twice=int(np.count_nonzero(found != second.cast(pa.int64()).to_numpy())))
+        found, again = (one.cast(pa.int64()).to_numpy() for one in (first, second))
+        return Read(found, second=None if np.array_equal(found, again) else again)
 
-    def at_clock(self, time: int, found: str) -> int:
+    def at_clock(self, time: int, found: str) -> Moment:
         """The time at which a clock of the zone showed so many microseconds since its 1970."""
         return self._of_local((EPOCH + timedelta(microseconds=time)).replace(tzinfo=None), found)
 
     # --- texts ---
 
-    def _of_text(self, text: str) -> tuple[int, bool]:
+    def _of_text(self, text: str) -> Moment:
         if _LEAP.search(text):
-            time, lacks_zone = self._of_text(_LEAP.sub(":59", text))
-            if time // MICROSECONDS % _SECOND_OF_DAY != _SECOND_OF_DAY - 1:
+            before = self._of_text(_LEAP.sub(":59", text))
+            if before.time // MICROSECONDS % _SECOND_OF_DAY != _SECOND_OF_DAY - 1:
                 raise BadEvent(f"time {text!r} does not exist: 60 seconds are no leap second")
-            return within_range(time + MICROSECONDS, text), lacks_zone
+            again = None if before.second is None else before.second + MICROSECONDS
+            time = within_range(before.time + MICROSECONDS, text)
+            return Moment(time, before.lacks_zone, again)
         if self.format is not None:
             return self._of_format(text, self.format)
         text = _as_rfc_3339(text)
@@ -223,7 +248,7 @@ class TimeForm:
             text = _FINER_TEXT.sub(r"\1", text)
         local = _LOCAL.fullmatch(text)
         if local is None or self.zone is None:
-            return self._of_number(text), False
+            return Moment(self._of_number(text))
         year, month, other, day, hour, minute, second, fraction = local.groups()
         digits = (fraction or "").rstrip("0")
         if len(digits) > 6:
@@ -233,7 +258,7 @@ class TimeForm:
             moment = datetime(*fields, int(digits.ljust(6, "0")))  # type: ignore[arg-type, call-arg]
         except ValueError as error:
             raise BadEvent(f"time {text!r} does not exist: {error}") from None
-        return self._of_local(moment, text), self.zone == ""
+        return self._of_local(moment, text)
 
     def _formatted(self, column: pa.Array, form: str) -> Read | None:
         """The times of a column of texts of a format, each distinct text being read once."""
@@ -241,13 +266,12 @@ class TimeForm:
             return self.of_clocks(clocks)
         encoded = column.dictionary_encode()
         try:
-            found = [self._of_text(text) for text in encoded.dictionary.to_pylist()]
+            read = read_of([self._of_text(text) for text in encoded.dictionary.to_pylist()])
         except (BadEvent, UnicodeDecodeError):
             return None
-        times = np.array([time for time, _ in found], np.int64)
-        return Read(times[encoded.indices.to_numpy()], any(lacks for _, lacks in found))
+        return read.take(encoded.indices.to_numpy())
 
-    def _of_format(self, text: str, form: str) -> tuple[int, bool]:
+    def _of_format(self, text: str, form: str) -> Moment:
         try:
             moment = datetime.strptime(text, form)
         except ValueError:
@@ -255,10 +279,10 @@ class TimeForm:
         if moment.tzinfo is None:
             if self.zone is None:
                 raise BadEvent(f"time {text[:60]!r} lacks its zone: say it with --time-zone")
-            return self._of_local(moment, text), self.zone == ""
-        return within_range((moment - EPOCH) // timedelta(microseconds=1), text), False
+            return self._of_local(moment, text)
+        return Moment(within_range((moment - EPOCH) // timedelta(microseconds=1), text))
 
-    def _of_local(self, moment: datetime, found: str) -> int:
+    def _of_local(self, moment: datetime, found: str) -> Moment:
         """The time when clocks of the zone showed this."""
         zone = _zone(self.zone or "UTC")
         aware = moment.replace(tzinfo=zone)
@@ -267,7 +291,11 @@ class TimeForm:
                 raise BadEvent(f"time {found!r} does not exist in {self.zone}: its clocks skip it")
         except OverflowError:
             pass  # at an end of all years
-        return within_range((aware - EPOCH) // timedelta(microseconds=1), found)
+        first, second = (
+            (aware.replace(fold=fold) - EPOCH) // timedelta(microseconds=1) for fold in (0, 1)
+        )
+        both = None if first == second else within_range(second, found)
+        return Moment(within_range(first, found), self.zone == "", both)
 
     def _of_number(self, value: object) -> int:
         """A number, or a text of RFC 3339 or of a number."""

@@ -34,7 +34,7 @@ def taken(recorded: RecordedEvents) -> list[tuple[str, str, int]]:
 def test_a_course_tells_what_is_still_to_come() -> None:
     pieces = [[5, 3, 9], [], [4, 8], [10]]
     glances = [
-        Glance(end, np.array(times, np.int64))
+        Glance(end, np.array(times, np.int64), min(times, default=TIME_MAX))
         for end, times in zip([3, 4, 6, 7], pieces, strict=True)
     ]
     course = course_of(iter(glances))

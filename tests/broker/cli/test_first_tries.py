@@ -92,15 +92,28 @@ def test_columns_may_have_other_signs_between_them(
     assert detected(tmp_path, capfd, rules, text, name="e.csv")[0] == ["X 2"]
 
 
-def test_times_of_an_hour_that_comes_twice_are_counted(tmp_path: Path, capfd) -> None:
-    """They were all put into its first one, and nothing was said."""
+def test_times_that_may_be_of_either_hour_are_counted(tmp_path: Path, capfd) -> None:
+    """They were all put into the first one, and nothing was said."""
     rows = "2024-10-27 01:30,1\n2024-10-27 02:00,2\n2024-10-27 02:30,4\n2024-10-27 03:00,8\n"
     said = ("--type", "A", "--time-zone", "Europe/Berlin")
     _, err = detected(tmp_path, capfd, DECLARED, f"time,v\n{rows}", *said, name="e.csv")
     assert err == [
-        "rexmq: e.csv: 2 times in an hour that clocks of Europe/Berlin show twice taken for its "
-        "first one; times with offsets tell"
+        "rexmq: e.csv: 2 times that clocks of Europe/Berlin show twice taken for the first: the "
+        "order of rows does not tell which is meant, offsets would"
     ]
+
+
+def test_the_order_of_rows_tells_which_hour_is_meant(tmp_path: Path, capfd) -> None:
+    """A step back of the clock is the second hour: all stood in the first."""
+    rules = """
+    define Hour(h) from Timer(M = 0, zone = "Europe/Berlin") as t and
+      Sum(A(time > t.time - 1 h).v within 1 h from t) = 4 where h = t.H"""
+    clocks = ["01:20", "02:00", "02:40", "02:10", "02:50", "03:00"]
+    rows = "".join(f"2024-10-27 {clock},{2**n}\n" for n, clock in enumerate(clocks))
+    said = ("--type", "A", "--time-zone", "Europe/Berlin")
+    given, err = detected(tmp_path, capfd, DECLARED + rules, f"time,v\n{rows}", *said, name="e.csv")
+    assert err == []
+    assert "Hour 1" in given
 
 
 def test_an_event_on_several_lines_is_told_so(tmp_path: Path, capfd) -> None:
