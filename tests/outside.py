@@ -12,8 +12,10 @@ from __future__ import annotations
 import functools
 import os
 import random
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,6 +176,23 @@ def read_events(path: Path) -> None:
                 batch.events()
 
 
+def log_in_sqlite() -> bytes:
+    """A log of one event, OCEL 2.0."""
+    with closing(sqlite3.connect(":memory:")) as log:
+        log.executescript(
+            """PRAGMA page_size = 512;
+            CREATE TABLE object (ocel_id, ocel_type); INSERT INTO object VALUES ('o', 'Order');
+            CREATE TABLE event (ocel_id, ocel_type); INSERT INTO event VALUES ('e', 'p');
+            CREATE TABLE event_map_type (ocel_type, ocel_type_map);
+            INSERT INTO event_map_type VALUES ('p', 'P');
+            CREATE TABLE event_object (ocel_event_id, ocel_object_id, ocel_qualifier);
+            INSERT INTO event_object VALUES ('e', 'o', 'q');
+            CREATE TABLE event_P (ocel_id TEXT, ocel_time TIMESTAMP, n INTEGER, ok BOOLEAN);
+            INSERT INTO event_P VALUES ('e', '2026-01-01 00:00:00Z', 1, 1);"""
+        )
+        return log.serialize()
+
+
 LAYOUTS = {
     ".json": Layout(columns=(("x", ".data.y"), ("z", ".a.b")), records="r.items"),
     ".jsonl": Layout(flat=True, columns=(("x", ".data.y"),)),
@@ -188,6 +207,8 @@ LAYOUTS = {
     ),
     ".xes": Layout(),
     ".jsonocel": Layout(),
+    ".xmlocel": Layout(),
+    ".sqlite": Layout(),
 }
 LAID_OUT = {
     ".json": b'{"r": {"items": [{"time": 2, "a": {"b": "c"}, "data": {"y": 5, "u": 1}}]}}',
@@ -197,6 +218,11 @@ LAID_OUT = {
     b'value="2026-01-01T00:00:00Z"/><int key="n" value="1"/></event></trace></log>',
     ".jsonocel": b'{"objects": [{"id": "o", "type": "Order"}], "events": [{"id": "e", "type": "p",'
     b'"time": "2026-01-01T00:00:00Z", "relationships": [{"objectId": "o", "qualifier": "q"}]}]}',
+    ".xmlocel": b'<log><objects><object id="o" type="Order"/></objects><events><event id="e" '
+    b'type="p" time="2026-01-01T00:00:00Z"><attributes><attribute name="n">1</attribute>'
+    b'</attributes><objects><relationship object-id="o" qualifier="q"/></objects></event></events>'
+    b"</log>",
+    ".sqlite": log_in_sqlite(),
 }
 """A file for each layout, in which its options say something."""
 

@@ -1,11 +1,12 @@
 """Files of events, by the endings of their names (docs/files.md).
 
-``.jsonl`` (or ``.ndjson``), ``.json``, ``.parquet``, ``.arrow``, ``.csv``, ``.tsv``, ``.xes`` and
-``.jsonocel`` say the form, ``.gz``, ``.zst``, ``.bz2``, ``.xz`` or ``.zip`` after it the
-compression (:mod:`matcher.formats.compressions`), in small letters or capitals. Every form but the
-documents of JSON is read a piece at a time, so memory does not follow the size of a file. (Parquet
-inside another compression is first unpacked to a temporary file: its index stands at the end.) What
-comes from no file, and has no ending that says so, is recognised by its first bytes.
+``.jsonl`` (or ``.ndjson``), ``.json``, ``.parquet``, ``.arrow``, ``.csv``, ``.tsv``, ``.xes``,
+``.jsonocel``, ``.xmlocel`` (or ``.xml``) and ``.sqlite`` say the form, ``.gz``, ``.zst``, ``.bz2``,
+``.xz`` or ``.zip`` after it the compression (:mod:`matcher.formats.compressions`), in small letters
+or capitals. Every form but the documents of JSON and OCEL is read a piece at a time, so memory does
+not follow the size of a file. (Parquet inside another compression is first unpacked to a temporary
+file: its index stands at the end.) What comes from no file, and has no ending that says so, is
+recognised by its first bytes.
 
 A reading comes in two kinds: :meth:`EventFile.scan` takes a cheap first look, at times and
 schemas alone, and :meth:`EventFile.read` gives the events.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 import sys
 import zipfile
 import zlib
@@ -50,15 +52,24 @@ FORMS: Mapping[str, str] = {
     ".csv": "matcher.formats.csvfiles",
     ".tsv": "matcher.formats.tsvfiles",
     ".xes": "matcher.formats.xesfiles",
-    ".jsonocel": "matcher.formats.ocelfiles",
+    ".jsonocel": "matcher.formats.oceljson",
+    ".xmlocel": "matcher.formats.ocelxml",
+    ".sqlite": "matcher.formats.ocelsqlite",
 }
 """Modules by ending, imported when first needed: each has ``read`` and ``scan``, and ``Writer``
 where a file holds one type alone."""
-_SAME = {".ndjson": ".jsonl"}
-_READ_ALONE = (".json", ".xes", ".jsonocel", ".zip")
+_SAME = {".ndjson": ".jsonl", ".xml": ".xmlocel"}
+_READ_ALONE = (".json", ".xes", ".jsonocel", ".xmlocel", ".sqlite", ".zip")
 """Endings of what is read and never written."""
-_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrow"}
+_BEGINNINGS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"\xff\xff\xff\xff": ".arrow",
+    b"SQLite format 3\0": ".sqlite",
+}
 """First bytes; an Arrow stream starts with a mark of four."""
+_OCEL = re.compile(rb'\{\s*"(objectTypes|eventTypes)"')
+"""How a document of OCEL 2.0 begins."""
 _PEEKED = 4096
 
 
@@ -166,7 +177,7 @@ def row_named(path: Path, form: str, row: int) -> str:
 
 def form_read(form: str, layout: Layout) -> str:
     """The form in which a file is read: events in a document of JSON are an array."""
-    return ".json" if form == ".jsonl" and layout.records is not None else form
+    return ".json" if form in (".jsonl", ".jsonocel") and layout.records is not None else form
 
 
 def source_of(path: Path) -> str:
@@ -383,8 +394,8 @@ def _form(path: Path, stream: Any) -> tuple[str, str | None]:
 
 
 def _recognised(start: bytes, form: str) -> str:
-    """The form of unpacked bytes: what is neither binary nor JSON is CSV; ``.json`` may be an array
-    or objects, one a line.
+    """The form of unpacked bytes: what is neither binary nor JSON is CSV; ``.json`` may be an
+    array, objects, one a line, or a log.
     """
     for mark, found in _BEGINNINGS.items():
         if not form and start.startswith(mark):
@@ -392,6 +403,8 @@ def _recognised(start: bytes, form: str) -> str:
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"["):
         return ".json"
+    if _OCEL.match(text):
+        return ".jsonocel"
     return ".jsonl" if form or not text or text.startswith(b"{") else ".csv"
 
 

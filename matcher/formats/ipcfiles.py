@@ -13,26 +13,10 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from matcher.formats import pieces
-from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.tabular import arrow_schema, check_distinct, to_arrow
 from matcher.model import EventBatch, EventType
 
 _MAGIC = b"ARROW1\0\0"
-
-
-def read(
-    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
-) -> Iterator[Chunk]:
-    """The events of each piece of the file."""
-    return pieces.read(_pieces(stream, place.file), place, intake, type_name)
-
-
-def scan(
-    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
-) -> Iterator[Glance]:
-    """The times of each piece; ``intake`` learns the schema."""
-    learning = pieces.learning(_pieces(stream, place.file), place, intake, type_name)
-    return pieces.glances(learning, place, intake)
 
 
 class Writer:
@@ -82,3 +66,6 @@ class _Resumed:
             return start + self._rest.read()
         self._start = start[size:]
         return start[:size] if self._start else start + self._rest.read(size - len(start))
+
+
+read, scan = pieces.readers(_pieces)

@@ -5,8 +5,8 @@ Rows are numbered through the file, whose every piece is a record batch of at mo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +31,35 @@ def read(
         batches = batches_of(piece, place, intake, type_name, first_row=first_row)
         first_row += piece.num_rows
         yield Chunk(first_row - 1, [batch for batch in batches if len(batch)])
+
+
+class Reader(Protocol):
+    """Gives the events of an opened file, or a first look at their times."""
+
+    def __call__(
+        self, stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+    ) -> Iterator[Any]:
+        """Read from a stream; ``type_name``: the type of events that name none."""
+        ...
+
+
+def readers(
+    pieces_of: Callable[[BinaryIO, str], Iterator[pa.RecordBatch]],
+) -> tuple[Reader, Reader]:
+    """``read`` and ``scan`` of a form, by the pieces of a stream, which messages call by a name."""
+
+    def reading(
+        stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+    ) -> Iterator[Chunk]:
+        return read(pieces_of(stream, place.file), place, intake, type_name)
+
+    def scanning(
+        stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+    ) -> Iterator[Glance]:
+        learnt = learning(pieces_of(stream, place.file), place, intake, type_name)
+        return glances(learnt, place, intake)
+
+    return reading, scanning
 
 
 def of_rows(rows: Sequence[Mapping[str, Datum]], file: str) -> pa.RecordBatch:

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from matcher.errors import BadEvent
 from matcher.formats import pieces
-from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.model import Datum
 from matcher.rows import INT_MAX, INT_MIN
 
@@ -46,21 +45,6 @@ KINDS: Mapping[str, Callable[[str], Datum]] = {
     "boolean": _boolean,
 }
 """Kinds of attributes, and how their values are read."""
-
-
-def read(
-    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
-) -> Iterator[Chunk]:
-    """The events of each piece of the log."""
-    return pieces.read(_pieces(stream, place.file), place, intake, type_name)
-
-
-def scan(
-    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
-) -> Iterator[Glance]:
-    """The times of each piece; ``intake`` learns the schema."""
-    learning = pieces.learning(_pieces(stream, place.file), place, intake, type_name)
-    return pieces.glances(learning, place, intake)
 
 
 def _pieces(stream: BinaryIO, file: str) -> Iterator[pa.RecordBatch]:
@@ -125,3 +109,6 @@ class _Log:
         self._path.pop()
         if element.rpartition(" ")[2] == "event":
             self.rows.append(self._event)
+
+
+read, scan = pieces.readers(_pieces)

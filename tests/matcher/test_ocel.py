@@ -1,6 +1,9 @@
 """Logs of processes around many objects are tables of events."""
 
+import gzip
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -11,6 +14,7 @@ from broker.recorded import RecordedEvents
 from matcher.errors import EventError
 from matcher.formats.files import EventFile, form_written
 from matcher.formats.intake import Intake
+from matcher.formats.layout import Layout
 
 ORDERS = {
     "objectTypes": [{"name": "Order", "attributes": []}, {"name": "Item", "attributes": []}],
@@ -57,10 +61,68 @@ ORDERS = {
 }
 
 
-def written(tmp_path: Path, log: object) -> Path:
-    path = tmp_path / "orders.jsonocel"
+def written(tmp_path: Path, log: object, name: str = "orders.jsonocel") -> Path:
+    path = tmp_path / name
     path.write_text(json.dumps(log))
     return path
+
+
+def xml_of(log) -> str:
+    """The log in XML, with the attributes of objects, which are passed over."""
+    lines = ["<?xml version='1.0'?>", "<log>", "<event-types>"]
+    for one in log["eventTypes"]:
+        lines.append(f'<event-type name="{one["name"]}"><attributes>')
+        lines += [f'<attribute name="{a["name"]}" type="{a["type"]}"/>' for a in one["attributes"]]
+        lines.append("</attributes></event-type>")
+    lines.append("</event-types><objects>")
+    lines += [
+        f'<object id="{one["id"]}" type="{one["type"]}"><attributes>'
+        '<attribute name="price" time="2024-06-01T00:00:00Z">1</attribute></attributes></object>'
+        for one in log["objects"]
+    ]
+    lines.append("</objects><events>")
+    for one in log["events"]:
+        lines.append(f'<event id="{one["id"]}" type="{one["type"]}" time="{one["time"]}">')
+        given = one.get("attributes", [])
+        values = [f'<attribute name="{a["name"]}">{a["value"]}</attribute>' for a in given]
+        related = [
+            f'<relationship object-id="{r["objectId"]}" qualifier="{r["qualifier"]}"/>'
+            for r in one.get("relationships", [])
+        ]
+        lines += ["<attributes>", *values, "</attributes>", "<objects>", *related, "</objects>"]
+        lines.append("</event>")
+    return "\n".join([*lines, "</events></log>"])
+
+
+def to_sqlite(log, path: Path) -> None:
+    """Write the log as pm4py does: the events of a type in a table, their type in it again."""
+    kinds = {"float": "REAL", "integer": "INTEGER", "boolean": "BOOLEAN"}
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE TABLE object (ocel_id TEXT, ocel_type TEXT)")
+        base.execute("CREATE TABLE event (ocel_id TEXT, ocel_type TEXT)")
+        base.execute("CREATE TABLE event_map_type (ocel_type TEXT, ocel_type_map TEXT)")
+        base.execute("CREATE TABLE event_object (ocel_event_id, ocel_object_id, ocel_qualifier)")
+        pairs = [(one["id"], one["type"]) for one in log["objects"]]
+        base.executemany("INSERT INTO object VALUES (?, ?)", pairs)
+        for one in reversed(log["eventTypes"]):
+            name, table = one["name"], f'"event_{one["name"].title()}"'
+            own = [f'"{a["name"]}" {kinds[a["type"]]}' for a in one["attributes"]]
+            columns = ", ".join(
+                ["ocel_id TEXT", "ocel_time TIMESTAMP", '"ocel:activity" TEXT', *own]
+            )
+            base.execute(f"CREATE TABLE {table} ({columns})")
+            base.execute("INSERT INTO event_map_type VALUES (?, ?)", (name, name.title()))
+        for one in log["events"]:
+            base.execute("INSERT INTO event VALUES (?, ?)", (one["id"], one["type"]))
+            values = [one["id"], one["time"], one["type"]]
+            values += [{"true": 1}.get(a["value"], a["value"]) for a in one.get("attributes", [])]
+            marks = ", ".join("?" * len(values))
+            table = f'"event_{one["type"].title()}"'
+            base.execute(f"INSERT INTO {table} VALUES ({marks})", values)
+            for r in one.get("relationships", []):
+                related = (one["id"], r["objectId"], r["qualifier"])
+                base.execute("INSERT INTO event_object VALUES (?, ?, ?)", related)
+        base.commit()
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:
@@ -78,6 +140,54 @@ def test_a_row_is_an_event_and_one_of_its_objects(tmp_path):
         shipped | {"event": "e2", "object": None, "object_type": None, "qualifier": None},
         shipped | {"event": "e3", "object": "i2", "object_type": "Item", "qualifier": ""},
     ]
+
+
+@pytest.mark.parametrize("name", ["o.xmlocel", "o.xml", "o.sqlite", "o.sqlite.gz", "o.json"])
+def test_every_form_of_a_log_has_the_same_rows(tmp_path, name):
+    """A log in XML or SQLite had to be made one in JSON by another program."""
+    path = tmp_path / name
+    if "sqlite" in name:
+        to_sqlite(ORDERS, tmp_path / "o.sqlite")
+        if name.endswith(".gz"):
+            path.write_bytes(gzip.compress((tmp_path / "o.sqlite").read_bytes()))
+    else:
+        path.write_text(json.dumps(ORDERS, indent=1) if name == "o.json" else xml_of(ORDERS))
+    assert rows_of(path) == rows_of(written(tmp_path, ORDERS))
+    recorded = RecordedEvents([path], type_name="Step")
+    assert recorded.rows_by_file == [5]
+    assert recorded.intake.schemas["Step"].names[:2] == ("activity", "event")
+
+
+def test_documents_of_json_that_are_no_logs_are_read_by_their_records(tmp_path):
+    """A log is known by its first member; that may stand in a document of another kind too."""
+    path = written(tmp_path, {"objectTypes": [], "rows": [{"time": 1, "data": {"x": 5}}]}, "o.json")
+    file = EventFile.of(path, "T", layout=Layout(records="rows"))
+    rows = [row for chunk in file.read(Intake()) for one in chunk.batches for row in one.events()]
+    assert [row.data for row in rows] == [{"x": 5}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("o.xml", b"<log><events>", "o.xml: not XML: no element found"),
+        ("o.xml", b"<log/>", "o.xml: not OCEL 2.0 in XML: a log without events"),
+        ("o.xml", b'<!DOCTYPE a [<!ENTITY b "c">]><log/>', "o.xml: a document type, which no log"),
+        ("o.xml", b"<log><events><event/></events></log>", "in XML: event without id"),
+        ("o.sqlite", b"", "o.sqlite: not OCEL 2.0 in SQLite: no bytes"),
+        ("o.sqlite", b"one", "o.sqlite: not OCEL 2.0 in SQLite: file is not a database"),
+    ],
+)
+def test_what_is_no_log_in_another_form_is_refused(tmp_path, name, content, reason):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(EventError, match=reason):
+        rows_of(tmp_path / name)
+
+
+def test_a_database_of_something_else_is_refused(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "o.sqlite")) as base:
+        base.execute("CREATE TABLE shops (name)")
+    with pytest.raises(EventError, match="in SQLite: no such table: event_object"):
+        rows_of(tmp_path / "o.sqlite")
 
 
 def test_rules_join_events_by_their_objects(tmp_path):
