@@ -235,8 +235,8 @@ def detect(
 ) -> Progress:
     """Run recorded events through an engine; composite events of types ``names`` go to ``sink``.
 
-    ``clock`` gives seconds, for the figures; ``tell`` is told how many events each step had.
-    Raises EventError where an event is bad, or bears the id of another one.
+    ``clock`` gives seconds, for the figures; ``tell`` is told how many events each step had. The
+    sink is not finished. Raises EventError where an event is bad, or bears the id of another one.
     """
     progress = Progress()
 
@@ -259,7 +259,6 @@ def detect(
         progress.add(step, clock() - begun)
         tell(sum(map(len, step.batches)))
     events.count_conflicts(engine.conflicts)
-    sink.finish()
     return progress
 
 

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import TypeAlias
 
 from broker import costs
+from broker.bars import bar
 from broker.detection import EventSink, checked_over, defined_types, detect as run, read_rules
 from broker.parallel import deployed
 from broker.recorded import RecordedEvents
@@ -23,7 +24,6 @@ from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.tables import Table
 from matcher.formats.wallclock import undecided_text
 from matcher.model import EventBatch
-from rexmq.bars import bar
 from rexmq.found import Counts, Found
 from rules.explaining.moments import instants_of
 from rules.explaining.recording import Recording

@@ -80,6 +80,9 @@ def command(
     stats: Annotated[
         bool, typer.Option("--stats", help="Print a summary to standard error.")
     ] = False,
+    no_progress: Annotated[
+        bool, typer.Option("--no-progress", help="No progress bar on the terminal.")
+    ] = False,
 ) -> None:
     """Run rules over recorded events.
 
@@ -90,6 +93,7 @@ def command(
     from time import perf_counter
 
     from broker import costs, last_words
+    from broker.bars import bar
     from broker.cli.outcome import (
         one_of,
         report_duplicates,
@@ -145,13 +149,22 @@ def command(
         "seconds": time == "seconds",
         "traces": recorded.intake.traces,
     }
+    is_drawn = not no_progress and _is_drawn(form, output)
     with writing(output), _sink(form, output, printed, style) as sink:
-        progress = detect(detector, recorded, names, sink, perf_counter)
+        with bar(sum(recorded.rows_by_file), None if is_drawn else False) as tell:
+            progress = detect(detector, recorded, names, sink, perf_counter, tell)
+        sink.finish()
     _report_bad(recorded)
     report_duplicates(detector.duplicates - detector.conflicts)
     if stats:
         names_of_rules = [rule.name for rule in checked.rules]
         _report(progress, recorded, detector, perf_counter() - begun, names_of_rules)
+
+
+def _is_drawn(form: str, output: Path | None) -> bool:
+    """Whether a bar is drawn on a terminal to which no composite events go meanwhile."""
+    is_free = output is not None or form in ("count", "checksum") or not sys.stdout.isatty()
+    return is_free and sys.stderr.isatty()
 
 
 def _check_engine(engine: str, device: str, threads: int) -> None:

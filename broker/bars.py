@@ -16,6 +16,9 @@ def bar(total: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
 
     The bar is on standard error; with ``wanted`` None it is shown in terminals and notebooks alone.
     """
+    if wanted is False:  # rich takes a while to import
+        yield lambda events: None
+        return
     from rich.console import Console
     from rich.progress import Progress
 
