@@ -68,9 +68,8 @@ def _rule(random: Random, name: str, defines: str, types: list[str]) -> RuleText
         f"v = {_aggregated(random, random.choice(runs), events, 'float')}",
         's = "a"',
     )
-    consumable = [place for place in range(len(events)) if place not in runs]
-    consuming = random.sample(consumable, random.choice((0, 0, 0, 1)))
-    names = tuple(f"e{one}" for one in consuming)
+    consuming = random.sample(range(len(events)), random.choice((0, 0, 0, 1, 1, 2)))
+    names = tuple(f"e{one}" for one in sorted(consuming))
     return RuleText(name, defines, tuple(pieces), where if defines == "X" else (), names)
 
 

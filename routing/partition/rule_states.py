@@ -181,13 +181,13 @@ def ranked(batch: EventBatch, rank: int) -> EventBatch:
 
 def consumed_by(rule: Rule, found: Sequence[EventBatch]) -> UInt64s:
     """The keys of the events that a rule has consumed by what it has found, uint64[n, 2]."""
-    numbers = np.array(rule.consuming, np.int64)
-    keys = [
-        _keys_at(one.causes, (one.causes.offsets[:-1, None] + numbers).ravel())
-        for one in found
-        if one.causes is not None and len(numbers)
-    ]
-    return np.concatenate([np.empty((0, 2), np.uint64), *keys])
+    keys = [np.empty((0, 2), np.uint64)]
+    for causes in [one.causes for one in found if one.causes is not None and rule.consuming]:
+        places = np.arange(causes.offsets[0], causes.offsets[-1])
+        numbers = places - np.repeat(causes.offsets[:-1], np.diff(causes.offsets))
+        of_runs = numbers >= len(rule.event_names)  # these stand behind all others (section 4)
+        keys.append(_keys_at(causes, places[np.isin(numbers, rule.consuming) | of_runs]))
+    return np.concatenate(keys)
 
 
 def _keys_at(causes: Causes, places: Int64s) -> UInt64s:

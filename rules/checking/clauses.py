@@ -468,9 +468,6 @@ class _RuleCheck:
             number = self.scope.find(name)
             if number in numbers:
                 self.report(f"{name.text} is consumed twice", name.span)
-            if number in self.scope.runs:
-                hint = "let the rule look for its own events: not X(until >= First(run.time)) ..."
-                self.report(f"{name.text} repeats, and runs are not consumed", name.span, hint)
             if number is not None:
                 numbers.add(number)
         return tuple(sorted(numbers))

@@ -19,13 +19,12 @@ an advance in which some rule runs before one whose place is earlier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import groupby
 
 import numpy as np
 
-from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s, UInt64s
 from matcher.single import Row, Single
@@ -52,6 +51,7 @@ from rules.engine.memory.retention import Retention
 from rules.engine.memory.snapshots import Snapshot
 from rules.engine.memory.storage import held_in
 from rules.engine.order.catalogue import Catalogue, Deployed
+from rules.engine.order.catalogued import Catalogued
 from rules.engine.order.last_words import LAST_WORDS
 from rules.engine.order.timers import uses_timer
 from rules.engine.results.merged import Merged
@@ -64,7 +64,7 @@ WAITING_MAX = 1024
 """So many events at most wait although the marks of their types have passed them."""
 
 
-class CdpEngine:
+class CdpEngine(Catalogued):
     """A Detector; see :class:`rules.engine.engine.Detector`."""
 
     def __init__(
@@ -77,10 +77,7 @@ class CdpEngine:
         self._incremental = incremental
         self._chooser = chooser
         self._yield_max = growth.UNBOUNDED if composites_max is None else composites_max
-        self._overruns: list[Overrun] = []
-        self._catalogue = Catalogue()
-        self.mark = self._catalogue.mark
-        """Gives one rule's mark; KeyError when no rule has that name."""
+        super().__init__()
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
         self._linker = self._new_linker()
@@ -91,7 +88,6 @@ class CdpEngine:
         """Gives the first conflict since the last call, if there was one."""
         self._retention = Retention(self._linker, self._pending, self._strings, self._writer.texts)
         self._linker.show(self._arrays)
-        self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
         self._deferred = Deferred()
         self._clock: list[str] = []  # rules whose terminator is the Timer
         self._ticking = Ticking()
@@ -99,16 +95,6 @@ class CdpEngine:
 
     def _new_linker(self) -> Linker:
         return Linker(self._strings)
-
-    @property
-    def marks(self) -> Mapping[str, int]:
-        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
-        return self._catalogue.marks
-
-    @property
-    def parts(self) -> Sequence[Collection[str]]:
-        """The names of the rules: it is all of one part."""
-        return (self._linker.linked.keys(),)
 
     @property
     def horizon(self) -> int:
@@ -124,11 +110,6 @@ class CdpEngine:
     def conflicts(self) -> int:
         """How many of these were other events than those that bear their ids (E1)."""
         return self._pending.conflicts
-
-    def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended since the last call, each with its last instant."""
-        overruns, self._overruns = self._overruns, []
-        return overruns
 
     @property
     def greatest(self) -> int:
@@ -159,9 +140,6 @@ class CdpEngine:
     def trust_ids(self) -> None:
         """Look for no repeats from now on: whoever pushes events has."""
         self._pending.trust()
-
-    def placement(self, name: str) -> None:
-        """Of no rule is there anything to tell: this engine knows the processor alone."""
 
     def memory(self) -> Mapping[str, int]:
         """How much is kept: ``heap`` words, ``lists`` and their ``entries``, ``rows`` by type as
@@ -348,7 +326,6 @@ class CdpEngine:
             self._pending.forget(number)
         for number in tables.forget_types(names, self._catalogue.schemas):
             self._outlets.forget(number)
-            self._equal.clear()
         if not self._linker.linked:
             self._arrays = growth.new_arrays(self._yield_max)
             self._pending.move_to(self._arrays)
@@ -406,7 +383,7 @@ class CdpEngine:
         if one is not None:
             self.push_row(batch.type, one)
             return
-        known = self._known(batch.type)
+        known = self._catalogue.known(batch.type)
         if len(batch) == 0:
             return
         if self._clock:
@@ -426,7 +403,7 @@ class CdpEngine:
             self._ticking.note_one(type_.name, one.time)
         if one.text is None and self._pending.put(type_, one):
             return
-        known = self._known(type_)
+        known = self._catalogue.known(type_)
         if known is None:
             self._pending.note((one.time, one.time))
         elif one.text is not None:
@@ -434,17 +411,6 @@ class CdpEngine:
         else:
             self._pending.expect(type_, self._linker.tables.type_numbers[known.name])
             self._pending.put(type_, one)
-
-    def _known(self, type_: EventType) -> EventType | None:
-        """The schema that rules know of a type, if some do; SchemaError when it is another."""
-        name = type_.name
-        known = self._catalogue.schemas.get(name)
-        if known is type_ or (known is not None and self._equal.get(name) is type_):
-            return known
-        if name == TIMER.name or known not in (None, type_):
-            raise SchemaError(f"event {type_} is already known as {known or TIMER}")
-        self._equal[name] = type_
-        return known
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
@@ -501,10 +467,6 @@ class CdpEngine:
         if has_turned:
             self._rearrange()
         return has_turned
-
-    def forget_marks(self) -> None:
-        """Take the marks of types as not named."""
-        self._catalogue.forget_named()
 
     def begin(self, marks: int | Mapping[str, int], *, may_wait: bool = False) -> bool:
         """The first of the three steps of an advance: raise the marks; whether the others, to

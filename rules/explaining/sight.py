@@ -35,8 +35,9 @@ class Sight:
         if rule.consuming:
             consuming = recording.rule(rule.name).consuming  # a variant numbers otherwise (X1)
             for firing in recording.firings(rule):
-                for number in consuming:
-                    self._consumed.setdefault(firing.causes[number], firing)
+                others = firing.causes[len(rule.event_names) :]  # of runs
+                for cause in (*(firing.causes[number] for number in consuming), *others):
+                    self._consumed.setdefault(cause, firing)
 
     def consumed_by(self, event: Occurrence, instant: int) -> Firing | None:
         """The firing before an instant that consumed an event, if one did (S11)."""

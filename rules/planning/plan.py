@@ -176,6 +176,14 @@ class RulePlan:
     event_types: tuple[EventType, ...]
     slots: int
     reach: int
+    runs: int = 0
+    """How many of the last steps count the events of a run that is consumed (S11)."""
+
+    @property
+    def consumed_alone(self) -> Sequence[int]:
+        """The numbers of consumed events that are selected alone, not as runs."""
+        runs = {clause.event for clause in self.rule.selected if clause.iteration is not None}
+        return [event for event in self.rule.consuming if event not in runs]
 
     @property
     def has_rivals(self) -> bool:

@@ -93,6 +93,8 @@ class _Compiler:
             plain, inner = self._hoist(value)
             steps.extend(inner)
             values.append(program(plain))
+        counts = self._consumed_runs(steps)
+        steps.extend(counts)
         return RulePlan(
             rule,
             terminator,
@@ -101,7 +103,20 @@ class _Compiler:
             (rule.terminator, *(clause.type for clause in rule.selected)),
             self.slots,
             max((step.access.reach for step in laid_out(steps) if step.access), default=0),
+            len(counts),
         )
+
+    def _consumed_runs(self, steps: list[Step]) -> list[Step]:
+        """The steps that count the events of consumed runs (S11), and, in ``steps``, those that
+        these need.
+        """
+        counts = []
+        for clause in self.rule.selected:
+            if clause.event in self.rule.consuming and clause.iteration is not None:
+                _, (*before, count) = self._hoist(clause.iteration[1])
+                steps.extend(before)
+                counts.append(count)
+        return counts
 
     def _column(self, type_: EventType, conditions: tuple[Expression, ...]) -> ColumnPlan:
         owner = self.rule.name if type_.name in self.consumed else ""

@@ -171,6 +171,52 @@ def test_other_events_of_the_rule_may_be_consumed(engine: str):
     assert detect(engine, text, events) == ["Out@4(3) <- A1 B3 B3", "Out@5(2) <- A2 B1 B2"]
 
 
+@each_engine
+def test_the_events_of_a_run_are_consumed(engine: str):
+    text = f"""{TYPES} define Out(n) from A() as a and
+        last 2.. B(x > previous.x) as r within 9 s from a where n = Count(r) consuming r"""
+    events = f"{DRAWN} A2=A@8.25(0) A3=A@8.5(0) A4=A@9(0)"
+    assert detect(engine, text, events) == [
+        "Out@8(2) <- A B6 B5",
+        "Out@8.25(4) <- A2 B4 B3 B2 B1",
+    ]
+
+
+@each_engine
+def test_what_a_run_leaves_makes_neighbours_of_the_others(engine: str):
+    text = f"""{TYPES} define Out(n) from A() as a and
+        last 2.. B(x = previous.x) as r within 9 s from a where n = Count(r) consuming r"""
+    events = (
+        "B1=B@1(0, 5, 0) B2=B@2(0, 7, 0) B3=B@3(0, 7, 0) B4=B@4(0, 5, 0) A=A@5(0) C=A@6(0) D=A@7(0)"
+    )
+    assert detect(engine, text, events) == ["Out@5(2) <- A B3 B2", "Out@6(2) <- C B4 B1"]
+
+
+@each_engine
+def test_of_a_longer_run_the_elements_that_are_meant_are_consumed(engine: str):
+    """With the other events of the match, and those of a second run."""
+    text = f"""{TYPES} define Out(n, m) from A() as a and last 2..2 B() as r within 9 s from a and
+        last 1..1 B(x < 3) as s within 9 s from a and first B() as b within 9 s from a
+        where n = Count(r), m = Count(s) consuming r, s, b"""
+    events = f"{DRAWN} A2=A@9(0) A3=A@9.5(0)"
+    assert detect(engine, text, events) == [
+        "Out@8(2, 1) <- A B7 B5 B1 B6",
+    ]
+
+
+@each_engine
+def test_a_consumed_run_is_no_longer_counted_nor_found_by_aggregates(engine: str):
+    text = f"""{TYPES} define Out(n) from A() as a and
+        each 2.. B(x > previous.x) as r within 9 s from a
+        where n = Count(B() within 9 s from a) consuming r"""
+    events = f"{DRAWN} B8=B@8(0, 4, 0) A2=A@9(0) A3=A@10(0)"
+    assert detect(engine, text, events) == [
+        "Out@8(8) <- A B4 B3 B2 B1",
+        "Out@8(8) <- A B6 B5",
+        "Out@8(8) <- A B8 B7",
+    ]
+
+
 HOT = "B1=B@1(0, 30, 0) B2=B@2(0, 31, 0) B3=B@3(0, 10, 0) B4=B@4(0, 11, 0) A=A@5(0)"
 
 
@@ -217,7 +263,6 @@ REFUSED = {
     "each 2.. Timer(S = 1) as r": "a Timer may only be a terminator, not selected",
 }
 REFUSED_BEHIND = {
-    "consuming r": "r repeats, and runs are not consumed",
     "and Count(A) > 2": "Count ranges over no iteration",
     "and Avg(r) > 2": "Avg needs an attribute",
     "and Avg(r.x within 1 s from A) > 2": "an aggregate over a run has no window",

@@ -12,14 +12,13 @@ Law 3: a rule's events are kept as long as its mark and its windows reach back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from matcher.errors import SchemaError
 from matcher.gpu.device import Device, device
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Placement, beginning
 from rules.engine.gpu.batches import RuleMatches
@@ -32,9 +31,10 @@ from rules.engine.gpu.stores import Stores
 from rules.engine.intake.duplicates import DuplicateFilter
 from rules.engine.memory.footprints import in_bytes, split
 from rules.engine.order.catalogue import Catalogue
+from rules.engine.order.catalogued import Catalogued
 from rules.errors import Problem, RuleErrors
 from rules.overrun import Overrun
-from rules.pattern import TIMER, Rule, RuleSet
+from rules.pattern import Rule, RuleSet
 from rules.planning.plan import RulePlan
 
 __all__ = ["DeviceFailed", "GpuEngine"]
@@ -43,7 +43,7 @@ LOOK_EVENTS = 1_024
 """So many events come before it is looked which rules can see no more."""
 
 
-class GpuEngine:
+class GpuEngine(Catalogued):
     """A Detector; see :class:`rules.engine.engine.Detector`."""
 
     has_run: ClassVar[bool] = False
@@ -52,8 +52,7 @@ class GpuEngine:
     def __init__(self, on: Device | None = None, composites_max: int | None = None) -> None:
         self._device = on or device()
         self._composites_max = composites_max
-        self._overruns: list[Overrun] = []
-        self._catalogue = Catalogue()
+        super().__init__()
         self._stores = Stores()
         self._memory = Memory(self._device)
         self._workspace = Workspace(self._device, self._memory.lane)
@@ -65,20 +64,6 @@ class GpuEngine:
         self._greatest = TIME_MIN  # of the times of events
         self._come = 0
         """Events since it was last looked which rules can see no more."""
-
-    @property
-    def marks(self) -> Mapping[str, int]:
-        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
-        return self._catalogue.marks
-
-    def mark(self, name: str) -> int:
-        """One rule's mark; KeyError when no rule has that name."""
-        return self._catalogue.mark(name)
-
-    @property
-    def parts(self) -> Sequence[Collection[str]]:
-        """The names of the rules: it is all of one part."""
-        return (self._linked.keys(),)
 
     @property
     def duplicates(self) -> int:
@@ -94,20 +79,11 @@ class GpuEngine:
         """The first conflict since the last call, if there was one."""
         return None if self._repeats is None else self._repeats.take_conflict()
 
-    def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended since the last call, each with its last instant."""
-        overruns, self._overruns = self._overruns, []
-        return overruns
-
     def memory(self) -> Mapping[str, int]:
         """How much is kept: ``rows`` by type, ``strings``, and ``device bytes``."""
         rows = {f"rows/{name}": len(one.rows) for name, one in self._stores.of_type.items()}
         held = self._memory.bytes + self._workspace.bytes
         return {**rows, "strings": len(self._stores.strings), "device bytes": held}
-
-    def costs(self) -> Mapping[str, int]:
-        """Nothing: rules are evaluated together on the device."""
-        return {}
 
     def footprints(self) -> Mapping[str, int]:
         """The bytes that each rule takes on the device, and in the stores beside it
@@ -196,10 +172,7 @@ class GpuEngine:
 
     def push(self, batch: EventBatch) -> None:
         """Add events, in any order; SchemaError when rules know another schema of their type."""
-        name = batch.type.name
-        known: EventType | None = self._catalogue.schemas.get(name)
-        if name == TIMER.name or (known is not None and known != batch.type):
-            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        known = self._catalogue.known(batch.type)
         self._greatest = int(batch.time.max(initial=self._greatest))
         if known is not None and self._repeats is not None:
             batch = self._repeats.accept(batch)
@@ -268,10 +241,6 @@ class GpuEngine:
         ]
         rule = linked.deployed.rule
         return RuleMatches(rule.defines, rule.name, linked.key, causes, found.words, stores.names)
-
-    def forget_marks(self) -> None:
-        """Take the marks of types as not named."""
-        self._catalogue.forget_named()
 
     def _forget(self) -> None:
         """Forget what no rule can see any more (Law 3), once enough has come for it to be much."""

@@ -24,7 +24,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
 
-from matcher.errors import SchemaError
 from matcher.gpu.device import failures
 from matcher.matching import Told, nobody
 from matcher.model import TIME_MAX, EventBatch, UInt64s
@@ -39,7 +38,7 @@ from rules.engine.intake.pending import times_of
 from rules.engine.order.catalogue import Deployed
 from rules.engine.threads.composite import Composite
 from rules.engine.threads.part import types_of
-from rules.pattern import TIMER, RuleSet
+from rules.pattern import RuleSet
 from rules.planning.plan import RulePlan
 from rules.planning.planner import compile_rule
 
@@ -302,10 +301,7 @@ class PlacedEngine(Composite):
 
     def push(self, batch: EventBatch) -> None:
         """Add events, in any order; SchemaError when rules know another schema of their type."""
-        name = batch.type.name
-        known = self._catalogue.schemas.get(name)
-        if name == TIMER.name or (known is not None and known != batch.type):
-            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        known, name = self._catalogue.known(batch.type), batch.type.name
         times = times_of(batch)
         if times is None:
             return
@@ -380,7 +376,7 @@ class PlacedEngine(Composite):
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""
-        self._catalogue.forget_named()
+        super().forget_marks()
         self._cpu.forget_marks()
         if self._gpu is not None:
             self._gpu.forget_marks()

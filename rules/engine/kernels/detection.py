@@ -64,7 +64,7 @@ def fits(state: int, step, row: int, since: int) -> bool:  # type: ignore[no-unt
     arrays.chosen(state)[step.event] = row
     arrays.chosen_types(state)[step.event] = step.type if step.run == 0 else LAST_OF_RUN
     for inner in range(step.inner, step.inner_end):
-        fill_slot(state, arrays.steps(state)[inner], since)
+        fill_slot(state, arrays.steps(state)[inner], since, 0)
     return step.residue < 0 or run(state, step.residue)
 
 
@@ -235,8 +235,10 @@ def is_absent(state: int, step, since: int, events: int) -> bool:  # type: ignor
 
 
 @kernel
-def fill_slot(state: int, step, since: int) -> None:  # type: ignore[no-untyped-def]
-    """Compute an aggregate into its slot (S8)."""
+def fill_slot(state: int, step, since: int, consumer: int) -> None:  # type: ignore[no-untyped-def]
+    """Compute an aggregate into its slot (S8); or let the rule before ``consumer``, if that is not
+    0, consume the run of the step.
+    """
     number = list_of(state, step)
     low, high = np.int64(0), np.int64(0)
     if number >= 0:
@@ -247,7 +249,15 @@ def fill_slot(state: int, step, since: int) -> None:  # type: ignore[no-untyped-
         arrays.slots_defined(state)[step.slot] = True
         return
     late = arrays.late(state)[LATE_RUNS if step.run > 0 else LATE_AGGREGATES]
-    arrays.call(late, state, arrays.address_of(step), number, low, high, 0)
+    arrays.call(late, state, arrays.address_of(step), number, low, high, consumer)
+
+
+@kernel
+def consume_runs(state: int, rule_number: int) -> None:
+    """Let a rule consume the runs of the match that was written last, as far as it does."""
+    rule = arrays.rules(state)[rule_number]
+    for place in range(rule.last_step - rule.runs, rule.last_step):
+        fill_slot(state, arrays.steps(state)[place], rule.since, rule_number + 1)
 
 
 @kernel
@@ -262,7 +272,7 @@ def perform(state: int, place: int, since: int, events: int) -> bool:
     if kind == TEST:
         return run(state, step.residue)
     if kind == AGGREGATE:
-        fill_slot(state, step, since)
+        fill_slot(state, step, since, 0)
         return True
     if kind == LET:
         if not run(state, step.program):
@@ -339,7 +349,10 @@ def detect(state: int, rule_number: int, row: int) -> int:
             if place == final:
                 status = emit_final(state, rule_number, place, limit)
             else:
+                written = outlet.count
                 status = emit(state, rule_number, limit)
+                if outlet.count > written:
+                    consume_runs(state, rule_number)
             if status != DONE:
                 break
             place = rule.previous if place != final else arrays.steps(state)[place].previous

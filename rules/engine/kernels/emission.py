@@ -182,8 +182,10 @@ def emit(state: int, rule_number: int, limit: int) -> int:
     TOO_MANY once the outlet holds ``limit``.
     """
     rule = arrays.rules(state)[rule_number]
-    events = rule.events
-    if not has_room(state, rule.type, 1, events):
+    events, repeated = rule.events, 0
+    for number in range(rule.last_step - rule.runs, rule.last_step):
+        repeated += arrays.slots(state)[arrays.steps(state)[number].slot]
+    if not has_room(state, rule.type, 1, events + repeated):
         return GROW_OUT
     outlet = arrays.outlets(state)[rule.type]
     heap, frame = arrays.heap(state), arrays.frame(state)
@@ -200,7 +202,7 @@ def emit(state: int, rule_number: int, limit: int) -> int:
         words[number * outlet.capacity + place] = word
     if place == limit:
         return TOO_MANY
-    if rule.consumes and not note_consumed(state, rule_number):
+    if (rule.consumes or repeated) and not note_consumed(state, rule_number, repeated):
         return GROW_CONSUMED
     upper, lower = np.uint64(rule.key_high), np.uint64(rule.key_low)
     write_match(outlet, heap, frame, events, rule.latest, upper, lower, rule.source)
@@ -305,20 +307,27 @@ def emit_each(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def note_consumed(state: int, rule_number: int) -> bool:
-    """Note which events the present match consumes (S11); False when there is no room."""
+def note_consumed(state: int, rule_number: int, repeated: int) -> bool:
+    """Note which events the present match consumes (S11), but for those of runs; False when there
+    is no room, for ``repeated`` events of runs too.
+    """
     rule, counters = arrays.rules(state)[rule_number], arrays.counters(state)
-    consumed = arrays.consumed(state)
-    if counters[CONSUMED] + rule.events > len(consumed):
+    if counters[CONSUMED] + rule.events + repeated > len(arrays.consumed(state)):
         return False
     for event in range(rule.events):
         if rule.consumes >> event & 1:
-            place = counters[CONSUMED]
-            consumed[place].rule = rule_number
-            consumed[place].type = arrays.chosen_types(state)[event]
-            consumed[place].row = arrays.chosen(state)[event]
-            counters[CONSUMED] = place + 1
+            type_number = arrays.chosen_types(state)[event]
+            note_gone(state, rule_number, type_number, arrays.chosen(state)[event])
     return True
+
+
+@part
+def note_gone(state: int, rule_number: int, type_number: int, row: int) -> None:
+    """Note one event that a rule consumes; there is room."""
+    counters = arrays.counters(state)
+    gone = arrays.consumed(state)[counters[CONSUMED]]
+    gone.rule, gone.type, gone.row = rule_number, type_number, row
+    counters[CONSUMED] += 1
 
 
 # --- runs ----------------------------------------------------------------------------------------

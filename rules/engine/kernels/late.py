@@ -31,7 +31,7 @@ from rules.engine.kernels.layout import (
     WISH,
 )
 from rules.engine.kernels.ranges import last_in_range, next_in_range
-from rules.engine.kernels.runs import evaluate_run
+from rules.engine.kernels.runs import evaluate_run, write_run
 from rules.engine.kernels.straight import detect_straight
 
 
@@ -80,9 +80,14 @@ def late_aggregates(state: int, place: int, number: int, low: int, high: int, _5
 
 
 @kernel
-def late_runs(state: int, place: int, number: int, low: int, high: int, _5: int) -> int:
-    """The same of a step that is of a run."""
+def late_runs(state: int, place: int, number: int, low: int, high: int, consumer: int) -> int:
+    """The same of a step that is of a run; or let the rule before ``consumer``, if that is not 0,
+    consume the run.
+    """
     step = arrays.step_at(place)
+    if consumer:
+        write_run(state, step, consumer - 1, number, low, high)
+        return DONE
     value, defined = evaluate_run(state, step, number, low, high)
     arrays.slots(state)[step.slot] = value
     arrays.slots_defined(state)[step.slot] = defined

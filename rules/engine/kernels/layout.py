@@ -116,7 +116,8 @@ RULE = np.dtype(
         ("key_high", _I),
         ("key_low", _I),
         ("source", _I),  # number of "rexmq/rule/<name>"
-        ("consumes", _I),  # bit mask over event numbers
+        ("consumes", _I),  # bit mask over event numbers, without runs
+        ("runs", _I),  # how many of the last steps count the events of a run that it consumes
         ("private", _I),  # first of its private accesses, in ``private``
         ("latest", _I),  # the place among the causes of the terminator (X1); 0 but in variants
         ("final_each", _I),  # whether the last step only emits every entry in its span

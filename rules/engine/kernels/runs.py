@@ -17,6 +17,7 @@ from rules.engine.kernels import arrays
 from rules.engine.kernels.aggregates import FUNCTIONS, aggregate
 from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel, making
+from rules.engine.kernels.emission import note_gone, write_cause
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.far import is_far, last_in_range, next_in_range
 from rules.engine.kernels.layout import ENTRY_WORDS, ROW_TIME
@@ -75,6 +76,28 @@ def gather_run(state: int, step, number: int, low: int, place: int):  # type: ig
             break
         place = before(state, step, number, low, place)
     return words[:values]
+
+
+@kernel
+def write_run(state: int, step, rule_number: int, number: int, low: int, high: int) -> None:  # type: ignore[no-untyped-def]
+    """Let a rule consume the run that the step's event ends (S11): all but this event, which is a
+    cause, become further causes of the composite event that was written last. There is room.
+    """
+    outlet = arrays.outlets(state)[arrays.rules(state)[rule_number].type]
+    heap, count = arrays.heap(state), 0
+    start = first_entry(arrays.lists(state)[number])
+    place = end_of_run(state, step, number, low, high)
+    while place >= low:
+        note_gone(state, rule_number, step.type, heap[start + place * ENTRY_WORDS + 1])
+        if count > 0:
+            write_cause(outlet, outlet.causes, heap, row_at(state, step, number, place))
+            outlet.causes += 1
+        count += 1
+        if count == step.most:
+            break
+        place = before(state, step, number, low, place)
+    offset = outlet.count + outlet.advances
+    arrays.words_at(outlet.offsets, offset + 1)[offset] = outlet.causes - outlet.first_cause
 
 
 @kernel

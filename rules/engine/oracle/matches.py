@@ -108,3 +108,9 @@ def _is_violated(negation: Negated, match: Scope) -> bool:
         event not in match.alone  # S6: events of the match do not count
         for event in fitting(negation, match, after_start=True)
     )
+
+
+def others_consumed(rule: Rule, match: Scope) -> tuple[Occurrence, ...]:
+    """The events of consumed runs but the last of each, latest first (S11, X4)."""
+    runs = (one.iteration for one in rule.selected if one.event in rule.consuming)
+    return tuple(event for run in runs if run for event in match.view.run(run[1], match)[-2::-1])

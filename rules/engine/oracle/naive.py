@@ -15,18 +15,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE, composite_key
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, UInt64s, Value
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, beginning
 from rules.engine.oracle.events import COMPOSITE, Occurrence, Order, detections, occurrences
-from rules.engine.oracle.matches import matches, matches_together
+from rules.engine.oracle.matches import matches, matches_together, others_consumed
 from rules.engine.oracle.values import Scope, run_of, value_of
 from rules.engine.order import timers
-from rules.engine.order.catalogue import Catalogue, Deployed
+from rules.engine.order.catalogue import Deployed
+from rules.engine.order.catalogued import Catalogued
 from rules.overrun import Overrun
-from rules.pattern import TIMER, Rule, RuleSet
+from rules.pattern import Rule, RuleSet
 from rules.terms import Aggregate
 from rules.zones import zone_of
 
@@ -56,19 +56,18 @@ class _RuleView:
 
 
 Moment: TypeAlias = tuple[int, Order]
-_Match: TypeAlias = tuple[int, tuple[Occurrence, ...], tuple[Value, ...]]
-"""A complete match: which alternative of the rule it is of (X2; else 0), its events, and the values
-of its composite event.
+_Match: TypeAlias = tuple[int, tuple[Occurrence, ...], tuple[Value, ...], tuple[Occurrence, ...]]
+"""A complete match: which alternative of the rule it is of (X2; else 0), its events, the values of
+its composite event, and the other events of the runs that it consumes.
 """
 
 
-class NaiveEngine:
+class NaiveEngine(Catalogued):
     """A Detector that is right rather than fast; see :class:`rules.engine.engine.Detector`."""
 
     def __init__(self, composites_max: int | None = None) -> None:
         self._composites_max = composites_max
-        self._overruns: list[Overrun] = []
-        self._catalogue = Catalogue()
+        super().__init__()
         self._history: dict[str, list[Occurrence]] = {}  # by type
         self._at: dict[int, list[Occurrence]] = {}  # the same by time
         self._consumed: dict[str, set[Occurrence]] = {}  # by rule
@@ -77,15 +76,6 @@ class NaiveEngine:
         self._greatest: int | None = None
         self._duplicates = self._conflicts = 0
         self._conflict: Conflict | None = None
-
-    @property
-    def marks(self) -> Mapping[str, int]:
-        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
-        return self._catalogue.marks
-
-    def mark(self, name: str) -> int:
-        """One rule's mark; KeyError when no rule has that name."""
-        return self._catalogue.mark(name)
 
     @property
     def duplicates(self) -> int:
@@ -102,26 +92,9 @@ class NaiveEngine:
         conflict, self._conflict = self._conflict, None
         return conflict
 
-    def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended since the last call, each with its last instant."""
-        overruns, self._overruns = self._overruns, []
-        return overruns
-
-    @property
-    def parts(self) -> Sequence[Collection[str]]:
-        """The names of the rules: it is all of one part."""
-        return (self._consumed.keys(),)
-
-    def placement(self, name: str) -> None:
-        """Of no rule is there anything to tell: this engine knows the processor alone."""
-
     def memory(self) -> Mapping[str, int]:
         """How many ``events`` are kept: all that came, and what was detected."""
         return {"events": sum(map(len, self._history.values()))}
-
-    def costs(self) -> Mapping[str, int]:
-        """Nothing: it times no rule."""
-        return {}
 
     def footprints(self) -> Mapping[str, int]:
         """Nothing: the whole history is everybody's."""
@@ -154,9 +127,7 @@ class NaiveEngine:
 
     def push(self, batch: EventBatch) -> None:
         """Add events, in any order; SchemaError when rules know another schema of their type."""
-        known = self._catalogue.schemas.get(batch.type.name)
-        if batch.type.name == TIMER.name or (known is not None and known != batch.type):
-            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        known = self._catalogue.known(batch.type)
         if len(batch) > 0:
             times = batch.time.tolist()
             self._least = min(times if self._least is None else [self._least, *times])
@@ -201,10 +172,6 @@ class NaiveEngine:
                     found += self._run(rule, instant, tuple(events))
         return found
 
-    def forget_marks(self) -> None:
-        """Take the marks of types as not named."""
-        self._catalogue.forget_named()
-
     def _ticks(self, deployed: Deployed, start: int, end: int) -> Mapping[int, Occurrence]:
         """The timer events of a rule by time, from ``start`` to before ``end`` (S13)."""
         if not timers.uses_timer(deployed.rule):
@@ -231,9 +198,10 @@ class NaiveEngine:
                 values = [value_of(expression, match) for expression in one.values]
                 if None not in values:  # S9: nothing is emitted, nothing consumed
                     known = tuple(value for value in values if value is not None)
-                    complete.append((which, match.events, known))
-        for _, match_events, _ in complete:
-            self._consumed[rule.name].update(match_events[number] for number in rule.consuming)
+                    complete.append((which, match.events, known, others_consumed(one, match)))
+        for _, match_events, _, others in complete:
+            own = (match_events[number] for number in rule.consuming)
+            self._consumed[rule.name].update(own, others)
         composites = self._bounded(rule.name, instant, _composites(deployed, instant, complete))
         for event in composites:  # S12: rules of a higher rank see them at their own instant
             self._keep(event)
@@ -277,7 +245,7 @@ def _place(rule: Rule, match: _Match) -> tuple[int, list[Moment]]:
     matches go first of all by which that is (X1); where events may be of either type, by the types
     that were named first (X2).
     """
-    which, events, _ = match
+    which, events, *_ = match
     moments = [event.moment for event in events]
     if rule.together is None:
         return which, moments
@@ -299,7 +267,7 @@ def _composites(deployed: Deployed, instant: int, complete: Iterable[_Match]) ->
             digest=composite_key(deployed.key, (event.key for event in events)),
             order=(COMPOSITE, *deployed.place, place),
             values=values,
-            causes=events,
+            causes=(*events, *others),
         )
-        for place, (_, events, values) in enumerate(in_order)
+        for place, (_, events, values, others) in enumerate(in_order)
     ]

@@ -38,6 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matcher.errors import SchemaError
 from matcher.identity import Key, rule_key
 from matcher.model import TIME_MAX, TIME_MIN, EventType
 from rules.checking.dependencies import arrange
@@ -113,6 +114,7 @@ class Catalogue:
         self._changed: dict[str, Deployed] = {}
         self._members: Counter[frozenset[str]] = Counter()  # by group
         self._schemas: dict[str, EventType] = {}
+        self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
         self._next_position = 0
         self._turns: dict[str, _Turn] = {}
         """The turns of Law 5, by the name that stands for each in groups."""
@@ -135,6 +137,16 @@ class Catalogue:
         changed = tuple(self._changed.values())
         self._changed.clear()
         return changed
+
+    def known(self, type_: EventType) -> EventType | None:
+        """The schema that rules know of a type, if some do; SchemaError when it is another."""
+        known = self._schemas.get(type_.name)
+        if known is type_ or (known is not None and self._equal.get(type_.name) is type_):
+            return known
+        if type_.name == TIMER.name or known not in (None, type_):
+            raise SchemaError(f"event {type_} is already known as {known or TIMER}")
+        self._equal[type_.name] = type_
+        return known
 
     @property
     def used(self) -> Collection[str]:
@@ -359,6 +371,7 @@ class Catalogue:
             standings = _standings(decided.values(), ranks)
         self._standings, self._turns, self.has_turns = standings, turns, bool(turns)
         before, self._rules, self._schemas, self._members = self._rules, {}, {}, Counter()
+        self._equal.clear()
         for one in deployed:
             rule = decided[one.rule.name]
             placed = self._placed(one if one.rule is rule else replace(one, rule=rule))
@@ -425,6 +438,7 @@ class Catalogue:
         for schema in one.types:
             if schema.name not in self.used and schema.name not in self._standings.defined:
                 self._schemas.pop(schema.name, None)
+                self._equal.pop(schema.name, None)
 
     def _follow_groups(self) -> None:
         """Have a mark for each group that has a rule, and for no other."""

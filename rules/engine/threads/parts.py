@@ -34,7 +34,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from matcher.errors import SchemaError
 from matcher.model import EventBatch, Int64s, UInt64s
 from rules.engine.cdp import CdpEngine
 from rules.engine.chains.hybrid.engine import HybridEngine
@@ -86,9 +85,6 @@ class PartedEngine(Composite):
     def parts(self) -> tuple[tuple[str, ...], ...]:
         """The names of the rules of each part."""
         return tuple(tuple(part.rules) for part in self._parts)
-
-    def placement(self, name: str) -> None:
-        """Of no rule is there anything to tell: this engine knows the processor alone."""
 
     def memory(self) -> Mapping[str, int]:
         """How much the parts keep; and how many events are kept for rules to come, until their
@@ -228,10 +224,7 @@ class PartedEngine(Composite):
 
     def push(self, batch: EventBatch) -> None:
         """Add events, in any order; SchemaError when rules know another schema of their type."""
-        name = batch.type.name
-        known = self._catalogue.schemas.get(name)
-        if name == TIMER.name or (known is not None and known != batch.type):
-            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        known, name = self._catalogue.known(batch.type), batch.type.name
         times = times_of(batch)
         if times is None:
             return
@@ -301,7 +294,7 @@ class PartedEngine(Composite):
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""
-        self._catalogue.forget_named()
+        super().forget_marks()
         for part in self._parts:
             part.engine.forget_marks()
 
