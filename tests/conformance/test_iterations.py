@@ -217,6 +217,16 @@ def test_a_consumed_run_is_no_longer_counted_nor_found_by_aggregates(engine: str
     ]
 
 
+@each_engine
+def test_what_one_form_of_a_rule_consumes_is_gone_for_the_other(engine: str):
+    text = f"""{TYPES} event C(k: int) define Out(n) from A() or C() as e and
+        last 2..2 B() as r within 9 s from e where n = Count(r) consuming r"""
+    events = (
+        "B1=B@1(0, 1, 0) B2=B@2(0, 2, 0) B3=B@3(0, 3, 0) C=C@4(0) A=A@5(0) B4=B@6(0, 1, 0) D=A@7(0)"
+    )
+    assert detect(engine, text, events) == ["Out@4(2) <- C B3 B2", "Out@7(2) <- D B4 B1"]
+
+
 HOT = "B1=B@1(0, 30, 0) B2=B@2(0, 31, 0) B3=B@3(0, 10, 0) B4=B@4(0, 11, 0) A=A@5(0)"
 
 
