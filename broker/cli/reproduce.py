@@ -74,7 +74,7 @@ def command(
         files = writing.write(experiments[name], experiments[name].run(quick), out, machine)
         written.extend(str(file) for file in files)
     if not any(file.endswith(".png") for file in written):
-        print("rexmq: no pictures: they need matplotlib (the extra 'plots')", file=sys.stderr)
+        print("rexmq: no pictures: they need matplotlib (the extra 'studies')", file=sys.stderr)
     print("\n".join(dict.fromkeys(written)))
 
 

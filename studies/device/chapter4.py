@@ -49,10 +49,10 @@ ZIPF_METHODS = (SFF, CCM, ORDERED)
 DEFAULT_PLACE, ZIPF = "default", "Zipf names"
 ENDS: Mapping[str, Sequence[int]] = {
     "thesis-4.7": (9, 1),
-    "thesis-4.8": (9,),
+    "thesis-4.8": (9, 1),
     "thesis-4.11": (1_000, 10),
     "thesis-4.12": (100, 0),
-    "thesis-4.9": (250, 100_000),
+    "thesis-4.9": (250, 1_000, 10_000, 100_000),
     "thesis-4.10": (40,),
 }
 """The points of each figure that sentences on CCM are about, beside the default scenario."""

@@ -59,7 +59,8 @@ the seeds that this is the mean of.
 {RULE}
 
 Strategies are compared seed by seed, since all get the same networks, events, rules and
-subscriptions of a seed; of several ratios the figures told are the middles of their intervals.
+subscriptions of a seed. What is simulated is counted; of several ratios the figures told are the
+middles of their intervals.
 `adaptive` is not the thesis's, and no sentence of the thesis is judged by it
 ([what it does, and what that costs](../decisions/0015-adaptive-ways.md)).
 
@@ -95,8 +96,8 @@ them at most, and what is written says how many seeds there are of each strategy
 
 The rows of this page are in [studies/results/study.jsonl.xz](../../studies/results/study.jsonl.xz);
 `--size whole --rows` with that file, unpacked by `unxz`, goes on with them. They were measured on
-28 November 2026, when the protocols between brokers had come to rest; those of the page of the
-thesis's size with the protocols of 25 November, and what brokers send has changed since.
+28 November 2026, those of the page of the thesis's size on 25 November; what brokers send has
+changed since, so that a run of today's code is another run.
 
 What that takes is two to three times this much CPU time: measured with protocols that were
 [compiled to C](../decisions/0018-not-compiled.md) then, for a run of 60 seconds of the default

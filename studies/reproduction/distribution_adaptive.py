@@ -110,14 +110,14 @@ def _claims(names: Sequence[str], found: Sequence[Found]) -> Iterator[Claim]:
         waited = {strategy: delays(one) for strategy, one in by_seed.items()}
         means = {one: _traffic(rows[one]) for one in rows if one != ADAPTIVE}
         least = min(means, key=means.__getitem__)
-        if more := Estimate.paired(sent[ADAPTIVE], sent[least]):
+        if more := Estimate.paired(sent[ADAPTIVE], sent[least], name):
             dear.append((name, more, (0.0, 1 + MORE)))
         slowest = max(
             (one for one in SINGLE if waited.get(one)),
             key=lambda one: mean(waited[one].values()),
             default="",
         )
-        if slowest and (longer := Estimate.paired(waited[ADAPTIVE], waited[slowest])):
+        if slowest and (longer := Estimate.paired(waited[ADAPTIVE], waited[slowest], name)):
             late.append((name, longer, SAME_OR_LESS))
     yield _claim("at most 5 % more traffic than the best other", dear)
     yield _claim("delays like those of the single trees, or shorter", late)
@@ -131,7 +131,7 @@ def _claim(text: str, named: Named) -> Claim:
     verdicts = [(name, one, judge([(one, range_)])) for name, one, range_ in named]
     others = [(name, one) for name, one, verdict in verdicts if verdict is not Verdict.HOLDS]
     told = "; ".join(f"{name}: {one} times" for name, one in others) or ALL
-    return Claim(text, told, judge([(one, range_) for _, one, range_ in named]))
+    return Claim.judged(text, told, [(one, range_) for _, one, range_ in named])
 
 
 def _row(name: str, found: Found) -> tuple[Figure, ...]:

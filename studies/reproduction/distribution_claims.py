@@ -29,7 +29,6 @@ from studies.reproduction.verdicts import (
     Estimate,
     Range,
     Verdict,
-    judge,
 )
 
 CENTRAL, ST, MT = "centralized", "distributed-st", "distributed-mt"
@@ -96,18 +95,22 @@ def _claim(readings: Readings, text: str, names: Iterable[str], named: Named) ->
         return Claim(text, "nothing was delivered, or run", Verdict.UNMEASURED)
     asked: list[Asked] = [(one, range_) for _, one, range_ in named]
     if len(named) == 1:
-        return Claim(text, f"{named[0][0]}: {named[0][1]}", judge(asked))
+        return Claim.judged(text, f"{named[0][0]}: {named[0][1]}", asked)
     told = ", ".join(f"{name} {one.value:.3g}" for name, one, _ in named)
-    return Claim(text, told, judge(asked))
+    return Claim.judged(text, told, asked)
 
 
-def _known(name: str, ones: Sample, others: Sample, range_: Range) -> Named:
-    ratio = Estimate.paired(ones, others)
+def _known(name: str, ones: Sample, others: Sample, range_: Range, at: str = "") -> Named:
+    ratio = Estimate.paired(ones, others, f"{name}{at}")
     return [] if ratio is None else [(name, ratio, range_)]
 
 
 def _over_places(
-    lines: Mapping[str, Sequence[Sample]], names: Sequence[str], range_: Range, every: bool
+    places: Sequence[float],
+    lines: Mapping[str, Sequence[Sample]],
+    names: Sequence[str],
+    range_: Range,
+    every: bool,
 ) -> Named:
     """Each strategy's figure at the last place over that at the first; at ``every`` other place."""
     named: Named = []
@@ -115,7 +118,13 @@ def _over_places(
         line = lines.get(name, ())
         ends = range(1, len(line)) if every else [len(line) - 1] if len(line) > 1 else []
         short = SHORT[name]
-        found = [one for place in ends for one in _known(short, line[place], line[0], range_)]
+        found = [
+            one
+            for end in ends
+            for one in _known(
+                short, line[end], line[0], range_, f" at {places[end]:g} / at {places[0]:g}"
+            )
+        ]
         if every and found:  # the one that changes most is told
             found.sort(key=lambda one: abs(one[1].value - 1))
         named += found
@@ -124,7 +133,7 @@ def _over_places(
 
 def steady(readings: Readings, text: str) -> Claim:
     """That the delays of no strategy change, at any place from the first."""
-    named = _over_places(readings.delay, PUBLISHED, SAME, True)
+    named = _over_places(readings.places, readings.delay, PUBLISHED, SAME, True)
     claim = _claim(readings, text, PUBLISHED, named)
     if readings.missing(PUBLISHED) or not named:
         return claim
@@ -137,7 +146,8 @@ def growth(
     readings: Readings, text: str, names: Sequence[str] = PUBLISHED, range_: Range = ABOVE
 ) -> Claim:
     """How strategies' traffic at the last place compares with that at the first."""
-    return _claim(readings, text, names, _over_places(readings.traffic, names, range_, False))
+    named = _over_places(readings.places, readings.traffic, names, range_, False)
+    return _claim(readings, text, names, named)
 
 
 Pairs = Sequence[tuple[str, str]]
@@ -173,7 +183,8 @@ def _against(
         if one in lines and other in lines:
             for place in places:
                 name = f"{SHORT[one]}/{SHORT[other]}"
-                named += _known(name, lines[one][place], lines[other][place], range_)
+                at = f" at {readings.places[place]:g}" if len(readings.places) > 1 else ""
+                named += _known(name, lines[one][place], lines[other][place], range_, at)
     return _claim(readings, text, sorted({name for pair in pairs for name in pair}), _told(named))
 
 
@@ -370,13 +381,13 @@ def nodes(readings: Readings) -> Iterator[Claim]:
         readings,
         "Delays increase from 5 to 10 nodes",
         PUBLISHED,
-        _over_places(second, PUBLISHED, ABOVE, False),
+        _over_places(readings.places[:2], second, PUBLISHED, ABOVE, False),
     )
     yield _claim(
         readings,
         "and show no clear trend beyond (judged by the last)",
         PUBLISHED,
-        _over_places(rest, PUBLISHED, SAME, False),
+        _over_places(readings.places[1:], rest, PUBLISHED, SAME, False),
     )
     yield unmeasured(
         "They oscillate by topology, more so with a single tree",

@@ -13,8 +13,6 @@ from studies.reproduction.verdicts import (
     Asked,
     Estimate,
     Range,
-    Verdict,
-    judge,
     side,
 )
 
@@ -28,6 +26,8 @@ LOST = 0.001
 DROPS = 0.01
 """A share above which an engine is said to drop events: one hiccup of a machine is less."""
 AT_LEAST: Range = (0.999, math.inf)
+NONE: Range = (-math.inf, 5e-324)
+"""Never: nothing at all of what was counted."""
 
 Line = Sequence[Estimate]
 
@@ -44,16 +44,22 @@ def half(engine: str) -> str:
 
 def times(table: Table, engine: str) -> list[Estimate]:
     """An engine's microseconds an event, from top to bottom."""
-    values, halves = figures(table, us(engine)), table.column(half(engine))
+    rows = zip(
+        table.column(table.columns[0]),
+        figures(table, us(engine)),
+        table.column(half(engine)),
+        strict=True,
+    )
     return [
-        Estimate.measured(value, None if one is None else float(one))
-        for value, one in zip(values, halves, strict=True)
+        Estimate.measured(value, None if one is None else float(one), f"{engine} at {place}")
+        for place, value, one in rows
     ]
 
 
 def counts(table: Table, column: str = COMPOSITES) -> list[Estimate]:
-    """What is counted, not timed, so that it has no interval."""
-    return [Estimate(value) for value in figures(table, column)]
+    """What is counted, not timed, so that it is exact."""
+    pairs = zip(table.column(table.columns[0]), figures(table, column), strict=True)
+    return [Estimate.exact(value, f"at {place}") for place, value in pairs]
 
 
 def figures(table: Table, column: str) -> list[float]:
@@ -86,11 +92,11 @@ def in_proportion(line: Line, places: Sequence[float], range_: Range = SAME) -> 
 
 def linear(line: Line, places: Sequence[float]) -> list[Asked]:
     """It grows, and each figure between the ends lies on the straight line between these."""
-    first, last = line[0].value, line[-1].value
     asked = in_the_end(line, ABOVE)
     for one, place in zip(line[1:-1], places[1:-1], strict=True):
         share = (place - places[0]) / (places[-1] - places[0])
-        asked.append((one.times(1 / (first + share * (last - first))), SAME))
+        straight = line[0].times(1 - share).plus(line[-1].times(share))
+        asked.append((one / straight.called("the straight line"), SAME))
     return asked
 
 
@@ -109,7 +115,7 @@ def claim(
     side of what the sentence claims; nothing is explained that is not so.
     """
     why = {-1: below, 1: above}.get(side(asked), "")
-    return Claim(published, f"{told} ({why})" if why else told, judge(asked))
+    return Claim.judged(published, f"{told} ({why})" if why else told, asked)
 
 
 def of_line(published: str, name: str, line: Line, asked: Sequence[Asked], **why: str) -> Claim:
@@ -117,8 +123,7 @@ def of_line(published: str, name: str, line: Line, asked: Sequence[Asked], **why
     return claim(published, course(name, line), asked, **why)
 
 
-def unmeasured(published: str, why: str) -> Claim:
-    return Claim(published, why, Verdict.UNMEASURED)
+unmeasured = Claim.unmeasured
 
 
 # --- rates of arrival -----------------------------------------------------------------------------
@@ -145,25 +150,76 @@ def sustained(table: Table, line: str) -> float:
     return max((rate for rate, _ in losses(table, line) if rate < lossy), default=0.0)
 
 
-def most_out(table: Table, line: str) -> float:
-    """The most composite events a second that a line gave at any rate."""
-    return max(figures(table, OUT.format(line)))
-
-
 def spoken(rate: float) -> str:
     return "never" if rate == math.inf else f"from {rate:,.0f} events/s"
 
 
+def most(table: Table, line: str) -> Estimate:
+    """The most composite events a second that a line gave at any rate, with its interval."""
+    rows = zip(table.column(OUT.format(line)), _halves(table, line), strict=True)
+    value, interval = max((float(out), half) for out, half in rows if out is not None)
+    return Estimate.measured(value, interval, line)
+
+
+def outs_from(table: Table, line: str, rate: float) -> list[Estimate]:
+    """What a line gave at a rate and at higher ones."""
+    rows = zip(
+        table.column(RATE_OFFERED),
+        table.column(OUT.format(line)),
+        _halves(table, line),
+        strict=True,
+    )
+    return [
+        Estimate.measured(float(out), interval, f"{line} at {at:,}/s")
+        for at, out, interval in rows
+        if at is not None and at >= rate and out is not None
+    ]
+
+
+def _halves(table: Table, line: str) -> list[float | None]:
+    """Half the intervals of what a line gave; of nothing where each rate was run once."""
+    name = OUT_HALF.format(line)
+    cells = table.column(name) if name in table.columns else [None] * len(table.rows)
+    return [None if one is None else float(one) for one in cells]
+
+
+def broken_off(table: Table, lines: Sequence[str]) -> str:
+    """The lines whose rates ended before they dropped a hundredth, in words; empty for none.
+
+    Such a line was measured when a rate ended it by another rule.
+    """
+    highest = max(figures(table, RATE_OFFERED))
+    ends = {line: losses(table, line)[-1] for line in lines}
+    return "; ".join(
+        f"{line} was broken off at {rate:,.0f} events/s, where it dropped {100 * lost:.3g} %"
+        for line, (rate, lost) in ends.items()
+        if rate < highest and lost <= DROPS
+    )
+
+
 def loss_claim(published: str, table: Table, lines: Sequence[str], least: float) -> Claim:
-    """That lines drop nothing up to a rate; not known of one that was not offered so much."""
-    told, asked = [], []
+    """That lines drop nothing at all up to a rate; not measured of one that was not offered it."""
+    told: list[str] = []
+    asked: list[Asked] = []
     for line in lines:
-        lossy = first_loss(table, line)
-        offered = max(rate for rate, _ in losses(table, line))
-        if lossy < math.inf:
-            told.append(f"{line} drops {spoken(lossy)}")
-            asked.append((Estimate(lossy / least), ABOVE))
-        else:
-            told.append(f"{line} drops nothing up to {offered:,.0f} events/s")
-            asked.append((Estimate(1.0, 0.0 if offered >= least else math.inf), AT_LEAST))
-    return Claim(published, "; ".join(told), judge(asked))
+        shares = _up_to(losses(table, line), least)
+        if shares is None:
+            return unmeasured(published, f"{line} was not offered {least:,.0f} events/s")
+        lossy = [f"{100 * lost:.3g} % at {rate:,.0f}" for rate, lost in shares if lost]
+        told.append(f"{line} drops {', '.join(lossy) if lossy else 'nothing'}")
+        is_single = None in _halves(table, line)
+        for rate, lost in shares:
+            name = f"{line} at {rate:,.0f}/s, share dropped"
+            asked.append(((Estimate.single if is_single else Estimate.exact)(lost, name), NONE))
+    return Claim.judged(published, f"{'; '.join(told)} (up to {least:,.0f} events/s)", asked)
+
+
+def _up_to(shares: list[tuple[float, float]], least: float) -> list[tuple[float, float]] | None:
+    """The shares dropped up to a rate; up to the next one without loss if that was not offered.
+    None if it cannot be said what is dropped up to there.
+    """
+    below = [one for one in shares if one[0] <= least]
+    above = [one for one in shares if one[0] > least]
+    if any(rate == least or lost for rate, lost in below):
+        return below
+    return [*below, above[0]] if above and not above[0][1] else None

@@ -29,6 +29,7 @@ from studies.reproduction.engine_claims import (
     course,
     figures,
     in_the_end,
+    times,
     unmeasured,
 )
 from studies.reproduction.engine_runs import (
@@ -148,11 +149,7 @@ def _speedups(table: Table) -> Iterator[Claim]:
         if f"{name} [us]" not in table.columns:
             yield from (unmeasured(said, NO_AIP) for said in (helps, most, halved, slowest))
             continue
-        halves = table.column(f"{name} +- [us]")
-        line = [
-            Estimate.measured(value, None if one is None else float(one))
-            for value, one in zip(figures(table, f"{name} [us]"), halves, strict=True)
-        ]
+        line = times(table, name)
         gains = [line[0] / one for one in line[1:]]
         measured = "; ".join(
             f"{one} times as fast with {count}" for one, count in zip(gains, cores[1:], strict=True)
@@ -210,7 +207,10 @@ def _gains(table: Table, columns: Sequence[str]) -> Iterator[Claim]:
     places = figures(table, table.columns[0])
     for engine in (AIP, CDP):
         own = {
-            line: [Estimate.measured(one, None) for one in figures(table, line)]
+            line: [
+                Estimate.single(one, f"{line} at {place:g}")
+                for place, one in zip(places, figures(table, line), strict=True)
+            ]
             for line in columns
             if line.endswith(engine)
         }

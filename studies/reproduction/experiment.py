@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from studies.reproduction.verdicts import Verdict
+from studies.reproduction.verdicts import Asked, Verdict, decided_by, judge
 
 Figure: TypeAlias = float | int | str | None
 """A cell of a table; None where nothing was measured."""
@@ -48,14 +48,26 @@ class Chart:
 class Claim:
     """A sentence of the paper, in our words; what was measured; how it stands by that (verdicts).
 
-    Where nothing here could measure it, ``measured`` says why. ``otherwise``: the same, measured in
-    the paper's own way where ours is another.
+    Where nothing here could measure it, ``measured`` says why. ``decided``: the ratio by which the
+    verdict is as it is. ``otherwise``: the same, measured in the paper's own way where ours is
+    another.
     """
 
     published: str
     measured: str
     verdict: Verdict
     otherwise: Claim | None = None
+    decided: str = ""
+
+    @classmethod
+    def judged(cls, published: str, measured: str, asked: Sequence[Asked]) -> Claim:
+        """A sentence by the ratios that it asks for."""
+        return cls(published, measured, judge(asked), decided=decided_by(asked))
+
+    @classmethod
+    def unmeasured(cls, published: str, why: str) -> Claim:
+        """A sentence that nothing here has measured."""
+        return cls(published, why, Verdict.UNMEASURED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.report import Row
 from studies.reproduction.engine_claims import claim, unmeasured
 from studies.reproduction.experiment import Chart, Claim, Figure, Outcome, Table
 from studies.reproduction.verdicts import Asked, Estimate
+from studies.rows import text_of
 
 CPU = "cpu"
 DEFAULT = "default"
@@ -43,7 +44,7 @@ class Kept:
         """The rows of a file, but for those of quick runs and of what failed."""
         rows: dict[str, Row] = {}
         devices: dict[str, None] = {}
-        for line in file.read_text(encoding="utf-8").splitlines():
+        for line in text_of(file).splitlines():
             told = json.loads(line)
             if told["quick"] or told["value"] is None:
                 continue
@@ -119,7 +120,7 @@ class Grid:
         value = rows[line][self.table.columns.index(place)]
         if not isinstance(value, int | float):
             raise KeyError(f"{line} at {place}")
-        return Estimate.single(float(value))
+        return Estimate.single(float(value), f"{line} at {place}")
 
     def line(self, line: str, places: Sequence[str] | None = None) -> Line:
         """The figures of a line at some places, or at all."""
@@ -173,7 +174,7 @@ class Sentence:
         if self.ours is None:
             return found
         other = _judged(self.published, self.ours, table)
-        return Claim(found.published, found.measured, found.verdict, other)
+        return replace(found, otherwise=other)
 
 
 def _judged(published: str, asks: Callable[[Grid], Told], table: Table) -> Claim:

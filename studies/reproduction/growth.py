@@ -18,7 +18,7 @@ from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make
 from studies.reproduction.experiment import Chart, Claim, Experiment, Outcome, Table
-from studies.reproduction.verdicts import RULE, Estimate, judge
+from studies.reproduction.verdicts import RULE, Estimate
 
 PAGE = "growth"
 ASKED = "this project asks for"
@@ -143,10 +143,10 @@ def is_slow(table: Table, line: str) -> Claim:
     sizes, costs = table.column(table.columns[0]), table.column(line)
     decades = math.log10(sizes[-1] / sizes[0])
     factor = costs[-1] / costs[0]
-    return Claim(
+    return Claim.judged(
         f"{line.removesuffix(' [us]')}: flat, or a logarithm",
         f"{factor:.2f} times the cost at {sizes[-1] / sizes[0]:,.0f} times the size",
-        judge([(Estimate.measured(factor, None), (0.0, 1 + decades))]),
+        [(Estimate.single(factor, "last over first"), (0.0, 1 + decades))],
     )
 
 
@@ -154,10 +154,10 @@ def is_linear(table: Table, line: str) -> Claim:
     """That a cost grows no faster than what has to be done, a selection more for each state."""
     sizes, costs = table.column(table.columns[0]), table.column(line)
     factor, times = costs[-1] / costs[0], sizes[-1] / sizes[0]
-    return Claim(
+    return Claim.judged(
         f"{line.removesuffix(' [us]')}: no more than linear in the states",
         f"{factor:.2f} times the cost at {times:,.0f} times the size",
-        judge([(Estimate.measured(factor, None), (0.0, times))]),
+        [(Estimate.single(factor, "last over first"), (0.0, times))],
     )
 
 

@@ -25,7 +25,7 @@ from studies.reproduction.hybrid_runs import (
     sequential,
     stream_of,
 )
-from studies.reproduction.verdicts import ABOVE, RULE, Estimate, judge
+from studies.reproduction.verdicts import ABOVE, RULE, Estimate
 
 PAGE = "hybrid-figures"
 PAPER = "the paper says"
@@ -350,14 +350,13 @@ def _error(told: float, truth: float) -> float:
 
 def held_told(table: Table) -> Outcome:
     ratios = [
-        Estimate(float(told) / float(truth))
-        for told, truth in zip(table.column("simulated [s]"), table.column("real [s]"), strict=True)
+        Estimate.single(float(told) / float(truth), str(run))
+        for run, truth, told, *_ in table.rows
         if isinstance(told, float) and isinstance(truth, float)
     ]
     published = "simulated times are within a quarter of real ones"
-    claim = Claim(
-        published, course("simulated over real", ratios), judge([(r, HELD) for r in ratios])
-    )
+    asked = [(ratio, HELD) for ratio in ratios]
+    claim = Claim.judged(published, course("simulated over real", ratios), asked)
     return Outcome(table, (Chart(("real [s]", "simulated [s]"), "seconds"),), (claim,))
 
 
@@ -399,15 +398,15 @@ def indexes_told(table: Table) -> Outcome:
     ours = rows["automata (aip), 1 core, real"]
     name, many = list(rows.items())[-1]
     ratios = [
-        Estimate.single(float(one) / float(other))
-        for one, other in zip(ours, many, strict=True)
+        Estimate.single(float(one) / float(other), pattern)
+        for pattern, one, other in zip(table.columns[1:], ours, many, strict=True)
         if isinstance(one, int | float) and isinstance(other, int | float)
     ]
     told = f"automata over {name}: " + ", ".join(f"{one.value:.3g}" for one in ratios)
-    claim = Claim(
+    claim = Claim.judged(
         "automata on one core are faster than hybrid parallelism on many",
         told,
-        judge([(one, ABOVE) for one in ratios]),
+        [(one, ABOVE) for one in ratios],
     )
     return Outcome(table, (Chart(table.columns[1:], "events a second", (False, True)),), (claim,))
 

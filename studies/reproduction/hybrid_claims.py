@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from studies.reproduction.engine_claims import Line, against, course, figures, in_the_end
 from studies.reproduction.experiment import Claim, Table
-from studies.reproduction.verdicts import ABOVE, BELOW, SAME, Asked, Estimate, judge
+from studies.reproduction.verdicts import ABOVE, BELOW, SAME, Asked, Estimate
 
 HYBRID, RIP = "hybrid, simulated [x]", "RIP, simulated [x]"
 KLEENE, RIP_KLEENE = "hybrid, Kleene, simulated [x]", "RIP, Kleene, simulated [x]"
@@ -23,14 +23,18 @@ LIMIT = 16
 
 
 def line(table: Table, column: str) -> Line:
-    """A column's figures, each of one run."""
-    return [Estimate.single(one) for one in figures(table, column)]
+    """A column's figures: exact if they are simulated alone, else timed in one run."""
+    make = Estimate.single if " real [" in column else Estimate.exact
+    pairs = zip(table.column(table.columns[0]), table.column(column), strict=True)
+    return [
+        make(float(one), f"{_short(column)} at {place}") for place, one in pairs if one is not None
+    ]
 
 
 def said(published: str, table: Table, columns: Sequence[str], asked: Sequence[Asked]) -> Claim:
     """A sentence on some columns, judged."""
     told = "; ".join(course(_short(one), line(table, one)) for one in columns)
-    return Claim(published, told, judge(asked))
+    return Claim.judged(published, told, asked)
 
 
 def _short(column: str) -> str:
@@ -71,10 +75,10 @@ def _against_rip(table: Table, data: str, columns: Sequence[tuple[str, str]]) ->
     higher = [one for ours, theirs in lines for one in against(ours, theirs, ABOVE)]
     return (
         said("a higher throughput than RIP in all cases", table, names, higher),
-        Claim(
+        Claim.judged(
             f"up to {orders} orders of magnitude more than RIP",
             f"{greatest} times RIP's at most",
-            judge([(greatest, ORDERS[data])]),
+            [(greatest, ORDERS[data])],
         ),
     )
 
@@ -194,12 +198,12 @@ def fused(by_cores: bool, table: Table) -> tuple[Claim, ...]:
     gains = against(line(table, FUSED), line(table, APART), ABOVE)
     better = sum(one.value > 1 for one, _ in gains)
     claims = [
-        Claim(
+        Claim.judged(
             "fusion gains throughput in most cases",
             f"in {better} of {len(gains)}: "
             + ", ".join(f"{one.value:.3g}" for one, _ in gains)
             + " times",
-            judge([(Estimate(better / len(gains)), (0.5, 1.01))]),
+            [(Estimate.exact(better / len(gains), "share of the cases"), (0.5, 1.01))],
         )
     ]
     if by_cores:
@@ -214,4 +218,4 @@ def _most_with_few(table: Table, published: str, gains: Sequence[Asked]) -> Clai
     ratios = [one for one, _ in gains]
     told = ", ".join(f"{one.value:.3g}" for one in ratios)
     asked = [(ratios[0] / one, ABOVE) for one in ratios[1:]]
-    return Claim(published, f"gains from few cores to many: {told}", judge(asked))
+    return Claim.judged(published, f"gains from few cores to many: {told}", asked)

@@ -35,11 +35,10 @@ from studies.reproduction.verdicts import (
     Asked,
     Estimate,
     Range,
-    Verdict,
-    judge,
 )
 
-ON_GPU = "not yet measured on a device"
+ON_GPU = "no device here; [the page of the GPU](gpu.md) has what one gave"
+ONE_RESET = "OCM here resets its counts as it reads them out; there is no second way to compare"
 SHARED_LOCK = "three threads of one process share Python's lock here, however many cores there are"
 Line = Sequence[Estimate]
 
@@ -60,7 +59,11 @@ def numbers(table: Table, column: str) -> np.ndarray:
 
 def line_of(table: Table, column: str) -> list[Estimate]:
     """Figures of single runs."""
-    return [Estimate.measured(one, None) for one in numbers(table, column).tolist()]
+    places, values = table.column(table.columns[0]), numbers(table, column).tolist()
+    return [
+        Estimate.single(one, f"{column} at {place}")
+        for place, one in zip(places, values, strict=True)
+    ]
 
 
 def course(table: Table, *columns: str) -> str:
@@ -72,7 +75,7 @@ def course(table: Table, *columns: str) -> str:
 
 
 def claim(published: str, told: str, asked: Sequence[Asked]) -> Claim:
-    return Claim(published, told, judge(asked))
+    return Claim.judged(published, told, asked)
 
 
 def rise(table: Table, published: str, methods: Sequence[str], range_: Range = ABOVE) -> Claim:
@@ -89,7 +92,7 @@ def ahead(line: Line, range_: Range = ABOVE) -> list[Asked]:
 def of_ccm(table: Table, published: str, asked: Callable[[Line], list[Asked]]) -> Claim:
     """A sentence on CCM's speed as a multiple of SFF's."""
     if speedup(CCM) not in table.columns:
-        return Claim(published, ON_GPU, Verdict.UNMEASURED)
+        return unmeasured(published)
     line = line_of(table, speedup(CCM))
     return claim(published, course(table, speedup(CCM)), asked(line))
 
@@ -98,7 +101,7 @@ def beside_ocm(table: Table, published: str, asked: Callable[[Line], list[Asked]
     """A sentence on OCM's times over CCM's."""
     own = ocm_in(table.columns)
     if ms(CCM) not in table.columns:
-        return Claim(published, ON_GPU, Verdict.UNMEASURED)
+        return unmeasured(published)
     pairs = zip(line_of(table, ms(own)), line_of(table, ms(CCM)), strict=True)
     return claim(
         published, course(table, ms(own), ms(CCM)), asked([one / two for one, two in pairs])
@@ -106,7 +109,7 @@ def beside_ocm(table: Table, published: str, asked: Callable[[Line], list[Asked]
 
 
 def unmeasured(published: str, why: str = ON_GPU) -> Claim:
-    return Claim(published, why, Verdict.UNMEASURED)
+    return Claim.unmeasured(published, why)
 
 
 def of_attributes(table: Table) -> tuple[Claim, ...]:
@@ -132,7 +135,7 @@ def of_constraints(table: Table) -> tuple[Claim, ...]:
     own = ocm_in(table.columns)
     ocm, counts = line_of(table, speedup(own)), numbers(table, table.columns[0])
     sff, times = line_of(table, ms(SFF)), line_of(table, ms(own))
-    few = [one for one, count in zip(ocm, counts, strict=True) if count <= 2]
+    few = [(one, BELOW if count <= 2 else ABOVE) for one, count in zip(ocm, counts, strict=True)]
     return (
         rise(table, "times grow with the constraints of a filter", of_thesis(own)),
         claim(
@@ -146,9 +149,17 @@ def of_constraints(table: Table) -> tuple[Claim, ...]:
             [(ocm[-1], (CORES, np.inf))],
         ),
         claim(
-            "with one or two constraints a filter SFF is faster than OCM: its pruning works best",
+            "with one or two constraints a filter, and only there, SFF is faster than OCM: its "
+            "pruning works best",
             course(table, speedup(own)),
-            [(one, BELOW) for one in few],
+            few,
+        ),
+        of_ccm(
+            table,
+            "and than CCM",
+            lambda line: [
+                (one, BELOW) for one, count in zip(line, counts, strict=True) if count <= 2
+            ],
         ),
         of_ccm(
             table,
@@ -162,7 +173,7 @@ def of_filters(table: Table) -> tuple[Claim, ...]:
     own = ocm_in(table.columns)
     ocm, counts = line_of(table, speedup(own)), numbers(table, table.columns[0])
     times = line_of(table, ms(own))
-    few = [one for one, count in zip(ocm, counts, strict=True) if count < 700]
+    few = [(one, BELOW if count < 700 else ABOVE) for one, count in zip(ocm, counts, strict=True)]
     late = [one for one, count in zip(ocm, counts, strict=True) if count >= 50_000] or ocm[-1:]
     more = float(counts[0] / counts[-1])
     return (
@@ -178,9 +189,23 @@ def of_filters(table: Table) -> tuple[Claim, ...]:
             [*ahead(late), (late[-1] / late[0], BELOW)],
         ),
         claim(
-            "with very few filters (under 700 an interface) SFF is faster than OCM",
+            "under 700 filters an interface, and only there, SFF is faster than OCM",
             course(table, speedup(own)),
-            [(one, BELOW) for one in few],
+            few,
+        ),
+        of_ccm(
+            table,
+            "and up to 1,000 it is faster than CCM",
+            lambda line: [
+                (one, BELOW) for one, count in zip(line, counts, strict=True) if count <= 1_000
+            ],
+        ),
+        beside_ocm(
+            table,
+            "up to 10,000 filters OCM is faster than CCM",
+            lambda line: [
+                (one, BELOW) for one, count in zip(line, counts, strict=True) if count <= 10_000
+            ],
         ),
         of_ccm(
             table,
@@ -278,11 +303,11 @@ def of_kinds(table: Table) -> tuple[Claim, ...]:
 def of_table_4_2(table: Table) -> tuple[Claim, ...]:
     """Table 4.2, and what the text says of variants."""
     plain, skewed, deployed = (
-        {str(row[0]): Estimate.measured(float(row[place]), None) for row in table.rows}  # type: ignore[arg-type]
+        {str(row[0]): Estimate.single(float(row[place]), str(row[0])) for row in table.rows}  # type: ignore[arg-type]
         for place in (1, 2, 3)
     )
     own = ocm_in(plain, str)
-    size = {str(row[0]): Estimate(float(row[4])) for row in table.rows}  # type: ignore[arg-type]
+    size = {str(row[0]): Estimate.exact(float(row[4]), str(row[0])) for row in table.rows}  # type: ignore[arg-type]
     by_default, by_zipf = plain[SFF] / plain[own], skewed[SFF] / skewed[own]
     alone, distinct = plain[SFF] / plain[OCM_1], plain[DISTINCT] / plain[OCM_1]
     scaling, sooner = plain[OCM_1] / plain[own], deployed[SFF] / deployed[OCM_1]
@@ -302,6 +327,14 @@ def of_table_4_2(table: Table) -> tuple[Claim, ...]:
             "OCM scales very well with the cores: almost 6x with 6",
             f"{scaling} times with {CORES}",
             [(scaling, (0.9 * CORES, np.inf))],
+        ),
+        claim(
+            "OCM scales linearly with the number of available cores (conclusions)",
+            f"{scaling} times with {CORES}",
+            [(scaling, (0.9 * CORES, np.inf))],
+        ),
+        unmeasured(
+            "resetting counts by the parallel loop is much faster than by memset (4.4.2)", ONE_RESET
         ),
         claim(
             "OCM is deployed at least twice as fast as SFF (483 ms, 992 ms)",
@@ -347,10 +380,11 @@ def by_ccm(plain: Times, skewed: Times, deployed: Times) -> tuple[Claim, ...]:
         return tuple(map(unmeasured, sayings))
     usual, zipf = plain[SFF] / plain[CCM], skewed[SFF] / skewed[CCM]
     later = deployed[CCM].value - deployed[OCM_1].value
+    share = Estimate.single(max(later, 0.1) / 50, "ms later / 50")
     return (
         claim(sayings[0], f"{usual} times", [(usual, (7.45, np.inf))]),
         claim(sayings[1], f"{zipf} times, {usual} by default", [(zipf / usual, SAME)]),
-        claim(sayings[2], f"{later:.3g} ms later", [(Estimate(max(later, 0.1) / 50), BELOW)]),
+        claim(sayings[2], f"{later:.3g} ms later", [(share, BELOW)]),
     )
 
 
@@ -386,7 +420,7 @@ def of_parts(table: Table, ccm: str, memset: str) -> tuple[Claim, ...]:
     if ccm not in rows:
         return unmeasured(sayings[0], f"{ON_GPU}; {here}"), unmeasured(sayings[1])
     to, kernel, back = rows[ccm]
-    share = Estimate.measured((to + back) / kernel, None)
+    share = Estimate.single((to + back) / kernel, "copies over kernel")
     asked = [] if memset not in rows else [(gain_of(rows, ccm, memset), (1.2, np.inf))]
     return (
         claim(sayings[0], f"copies are {share} of the kernel's time; {here}", [(share, BELOW)]),
@@ -396,7 +430,7 @@ def of_parts(table: Table, ccm: str, memset: str) -> tuple[Claim, ...]:
 
 def gain_of(rows: dict[str, list[float]], ccm: str, memset: str) -> Estimate:
     """What CCM gains over itself with memsets."""
-    return Estimate.measured(sum(rows[memset]) / sum(rows[ccm]), None)
+    return Estimate.single(sum(rows[memset]) / sum(rows[ccm]), "with memsets over without")
 
 
 def of_parallel(table: Table) -> tuple[Claim, ...]:
@@ -434,7 +468,7 @@ def of_system(table: Table) -> tuple[Claim, ...]:
     atomic = "OCM, atomic counts"
     own = atomic if f"{atomic} [1/s]" in table.columns else "OCM"
     lines = {name: numbers(table, f"{name} [1/s]") for name in ("SFF", own)}
-    peaks = {name: Estimate.measured(float(rates.max()), None) for name, rates in lines.items()}
+    peaks = {name: Estimate.single(float(rates.max()), name) for name, rates in lines.items()}
     lost = {name: float(rates[-1] / offered[-1]) for name, rates in lines.items()}
     told = ", ".join(f"{name} up to {one.value:,.0f}/s" for name, one in peaks.items())
     return (
@@ -442,8 +476,11 @@ def of_system(table: Table) -> tuple[Claim, ...]:
             "the processing rate follows the input rate until the engine cannot follow",
             told,
             [
-                *((Estimate(float(one[0] / offered[0])), SAME) for one in lines.values()),
-                *((Estimate(one), BELOW) for one in lost.values()),
+                *(
+                    (Estimate.single(float(rates[0] / offered[0]), f"{name} at first"), SAME)
+                    for name, rates in lines.items()
+                ),
+                *((Estimate.single(one, f"{name} at last"), BELOW) for name, one in lost.items()),
             ],
         ),
         unmeasured(

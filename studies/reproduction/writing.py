@@ -20,8 +20,8 @@ from matcher.formats.outputs import replaced, write_text
 from studies.reproduction.experiment import Chart, Claim, Experiment, Figure, Outcome, Table
 from studies.reproduction.verdicts import Verdict
 
-VERDICT = "verdict"
-"""What stands over them."""
+DECIDED, VERDICT = "decided by", "verdict"
+"""What stands over the ratios that decide, and over verdicts."""
 INCHES = (5.2, 3.6)
 """Width and height of one chart."""
 NAMES_MAX = 60
@@ -35,6 +35,8 @@ NARROW = 20
 """An axis of powers of ten whose ends are less than this apart has numbers between them."""
 COLUMNS_MAX = 14
 """A table with more columns is left to its file and its picture."""
+WAY = 3
+"""Cells of one way of judging a sentence: what was measured, what decides, the verdict."""
 
 
 def write(experiment: Experiment, outcome: Outcome, folder: Path, machine: str) -> list[Path]:
@@ -101,14 +103,17 @@ def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool)
 
 def _judged(experiment: Experiment, claims: Sequence[Claim]) -> str:
     """Claims beside what was measured, and beside what was in the paper's own way."""
-    columns = [experiment.says, "measured here", VERDICT]
-    rows = [[one.published, one.measured, one.verdict] for one in claims]
+    columns = [experiment.says, "measured here", DECIDED, VERDICT]
+    rows = [[one.published, *_cells_of(one)] for one in claims]
     if any(one.otherwise for one in claims):
-        columns += [experiment.other_way, VERDICT]
+        columns += [experiment.other_way, DECIDED, VERDICT]
         for row, one in zip(rows, claims, strict=True):
-            other = one.otherwise
-            row += ["", ""] if other is None else [other.measured, other.verdict]
+            row += [""] * 3 if one.otherwise is None else _cells_of(one.otherwise)
     return _markdown(columns, rows)
+
+
+def _cells_of(claim: Claim) -> list[str]:
+    return [claim.measured, claim.decided, claim.verdict]
 
 
 def page_of(page: str, sections: Mapping[str, str]) -> str:
@@ -127,11 +132,11 @@ def tally(sections: Iterable[str]) -> list[str]:
         for line in section.splitlines():
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             if VERDICT in cells:
-                ways = [(cells[0], one) for one in cells[1::2]]
+                ways = [(cells[0], one) for one in cells[1::WAY]]
             elif not line.startswith("|"):
                 ways = []
-            elif ways and cells[2] in set(Verdict):
-                for way, cell in zip(ways, cells[2::2], strict=True):
+            elif ways and len(cells) > WAY and cells[WAY] in set(Verdict):
+                for way, cell in zip(ways, cells[WAY::WAY], strict=True):
                     if cell:  # not every sentence is judged in every way
                         counted.setdefault(way, Counter())[cell] += 1
     return [

@@ -1,5 +1,8 @@
 """The pages of reproduction say what the rule makes of the tables beside them."""
 
+import math
+import re
+
 import pytest
 
 from studies.reproduction import judging, writing
@@ -24,7 +27,43 @@ def test_a_page_says_what_its_tables_bear_out(name: str) -> None:
             pytest.skip("measured with another number of threads")
     section = writing.sections_of((judging.FOLDER / f"{one.page}.md").read_text())[name]
     for claim in one.judge(table).claims:
-        assert f"| {claim.published} | {claim.measured} | {claim.verdict} |" in section
+        cells = (claim.published, claim.measured, claim.decided, claim.verdict)
+        assert f"| {' | '.join(cells)} |" in section
+
+
+DECIDED = re.compile(
+    r"(?P<value>[-+.e\d]+|inf)"
+    r"(?: \((?P<low>\S+) to (?P<high>\S+)\)| (?P<exact>exactly)| \(one run\))"
+    r"; claimed (?:above (?P<above>\S+)|below (?P<below>\S+)|(?P<least>\S+) to (?P<most>\S+)|none)$"
+)
+
+
+def judged_again(cell: str) -> Verdict:
+    """The verdict that a reader comes to by what a cell of the column *decided by* has."""
+    found = DECIDED.search(cell)
+    assert found is not None, cell
+    told = {name: float(one) for name, one in found.groupdict().items() if one and name != "exact"}
+    least = told.get("above", told.get("least", -math.inf))
+    most = told.get("below", told.get("most", math.inf if "above" in told else 5e-324))
+    ends = (told.get("low", told["value"]), told.get("high", told["value"]))
+    is_within, is_once = ends[0] > least and ends[1] < most, "(one run)" in cell
+    if is_once:
+        return Verdict.ONCE_WITHIN if is_within else Verdict.ONCE_OUTSIDE
+    if ends[1] <= least or ends[0] >= most:
+        return Verdict.FAILS
+    return Verdict.HOLDS if is_within else Verdict.OPEN
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_printed_interval_gives_the_printed_verdict(page: str) -> None:
+    seen = 0
+    for line in (judging.FOLDER / f"{page}.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        for at, verdict in enumerate(cells):
+            if verdict in set(Verdict) and verdict != Verdict.UNMEASURED:
+                assert judged_again(cells[at - 1]) == verdict, line
+                seen += 1
+    assert seen > 5
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -116,7 +116,7 @@ def test_throughput_of_aip_stands_beside_that_of_cdp() -> None:
     behind, ahead = offered(2e5, 3e5), offered(3e5, 2e5)
     assert verdicts(sentences.case_study(behind))[3:] == [HOLDS, FAILS]  # R3, and R1
     assert verdicts(sentences.case_study(ahead))[3:] == [FAILS, FAILS]  # and only there
-    _, _, level, simpler, esper = verdicts(sentences.averages(behind))
+    _, level, *_, simpler, esper = verdicts(sentences.averages(behind))
     assert (level, simpler, esper) == (HOLDS, HOLDS, Verdict.UNMEASURED)
 
 
@@ -134,9 +134,10 @@ def curves(**lines: list[tuple[float, float]]) -> Table:
 @pytest.mark.parametrize(
     ("points", "verdict"),
     [
-        ([(1.0, 0.0), (2.0, 0.0), (3.0, 0.0)], HOLDS),
-        ([(1.0, 0.0), (2.0, 5.0)], FAILS),
-        ([(1.0, 0.0), (2.0, 0.0)], OPEN),  # nobody offered it more
+        ([(1.0, 0.0), (2.0, 0.0), (3.0, 0.0)], Verdict.ONCE_WITHIN),
+        ([(1.0, 0.0), (2.0, 0.01), (3.0, 0.0)], Verdict.ONCE_OUTSIDE),  # nothing is nothing
+        ([(1.0, 0.0), (2.0, 5.0)], Verdict.ONCE_OUTSIDE),
+        ([(1.0, 0.0), (2.0, 0.0)], Verdict.UNMEASURED),  # nobody offered it more
     ],
 )
 def test_a_rate_that_was_not_offered_is_not_known(
@@ -150,11 +151,22 @@ def test_a_rate_is_sustained_below_that_of_the_first_loss() -> None:
     held = curves(
         _2_states=[(1e5, 0.0), (4e5, 0.0), (1.5e6, 0.0)],
         _3_states=[(1e6, 0.0), (8e6, 0.0), (1e7, 24.0)],
-        _4_states=[(9e5, 0.0), (2e6, 0.9)],
+        _4_states=[(9e5, 0.0), (2e6, 4.0)],
     )
     rises, falls, rate, *_ = sentences.throughput_of_states_each(held)
-    assert (rises.verdict, falls.verdict) == (HOLDS, HOLDS)
+    assert (rises.verdict, falls.verdict) == (Verdict.ONCE_WITHIN, Verdict.ONCE_WITHIN)
     assert (
         rate.measured == "sustained: 2 states CDP 5,000/s; 3 states CDP 1,000/s; 4 states CDP 500/s"
     )
-    assert rate.verdict is FAILS
+    assert rate.verdict is Verdict.ONCE_OUTSIDE
+
+
+def test_a_curve_that_ended_before_a_hundredth_was_lost_has_no_greatest_throughput() -> None:
+    held = curves(
+        _2_states=[(1e5, 0.0), (4e5, 0.0), (1.5e6, 0.0)],
+        _3_states=[(1e6, 0.0), (8e6, 0.0), (1e7, 24.0)],
+        _4_states=[(9e5, 0.0), (2e6, 0.9)],
+    )
+    falls = sentences.throughput_of_states_each(held)[1]
+    assert falls.verdict is Verdict.UNMEASURED
+    assert "4 states CDP was broken off at 1,000 events/s, where it dropped 0.9 %" in falls.measured

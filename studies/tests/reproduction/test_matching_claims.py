@@ -80,8 +80,8 @@ def test_every_sentence_is_judged_by_the_figures(
     borne_out: tuple[Line, Line],
     refuted: tuple[Line, Line],
 ) -> None:
-    assert verdicts(of(table(points, *borne_out))) == {Verdict.HOLDS}
-    assert verdicts(of(table(points, *refuted))) == {Verdict.FAILS}
+    assert verdicts(of(table(points, *borne_out))) == {Verdict.ONCE_WITHIN}
+    assert verdicts(of(table(points, *refuted))) == {Verdict.ONCE_OUTSIDE}
 
 
 @pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.name)
@@ -113,7 +113,7 @@ def test_what_is_said_of_ccm_is_judged_where_it_is_measured(
             next(one for one in of(table((1, 9), (8, 180), (1, last))) if "CCM" in one.published)
             for last in (90, 10)
         )
-        assert (slow.verdict, fast.verdict) == (Verdict.FAILS, Verdict.HOLDS)
+        assert (slow.verdict, fast.verdict) == (Verdict.ONCE_OUTSIDE, Verdict.ONCE_WITHIN)
         assert fast.measured == "CCM / SFF: 8, 18"
     for name in (CCM, MEMSET, ORDERED, ONCE):
         monkeypatch.setitem(MAKERS, name, METHODS[OCM_1])
@@ -155,7 +155,7 @@ def test_what_is_said_of_variants_of_ccm_is_judged(
     ordered: float, zipf: float, later: float, once: float, verdict: Verdict
 ) -> None:
     plain, skewed, deployed = (
-        {CCM: Estimate(1.0), ORDERED: Estimate(own), ONCE: Estimate(once)}
+        {CCM: Estimate.exact(1.0), ORDERED: Estimate.exact(own), ONCE: Estimate.exact(once)}
         for own in (ordered, zipf, later)
     )
     told = claims.by_variants(plain, skewed, deployed)
@@ -165,4 +165,4 @@ def test_what_is_said_of_variants_of_ccm_is_judged(
 def test_an_advantage_that_is_none_neither_grows_nor_falls() -> None:
     """Half as fast, and then a quarter: the thesis's sentence has nothing to be about."""
     falling = claims.of_interfaces(table((10, 40), (10, 40), (20, 160)))
-    assert falling[2].verdict is Verdict.FAILS
+    assert falling[2].verdict is Verdict.ONCE_OUTSIDE

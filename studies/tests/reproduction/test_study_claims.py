@@ -7,7 +7,7 @@ from studies.reproduction.distribution_claims import Readings
 from studies.reproduction.distribution_plots import PLOTS
 from studies.reproduction.distribution_runs import WHOLE, Spread, Study, scenario
 from studies.reproduction.gathering import Row
-from studies.reproduction.verdicts import T_95, Verdict
+from studies.reproduction.verdicts import Verdict, student
 
 ALL = ("centralized", "distributed-st", "distributed-mt", "push-pull-st", "push-pull-mt")
 DELAY = {
@@ -123,7 +123,7 @@ def test_an_advantage_is_needed_for_it_to_stay() -> None:
 def test_a_spread_is_a_mean_and_half_an_interval() -> None:
     spread = Spread.of([1.0, 2.0, 3.0])
     assert spread.mean == 2.0
-    assert spread.half == pytest.approx(T_95[3] / 3**0.5)
+    assert spread.half == pytest.approx(student(3) / 3**0.5)
     assert Spread.of([4.0]) == Spread(4.0, None)
     assert Spread.of([]) == Spread(None, None)
 
