@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test studies oldest test-spark spark-versions wheel site check lint bench gpu campaign \
-	combinations bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
+.PHONY: demo test studies oldest test-spark spark-versions wheel site check lint bench gpu gpu-fill campaign \
+	paper-tables combinations bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
 # start hundreds, and most of what each does before its work is that.
@@ -46,6 +46,12 @@ test: $(VENV)/.ready
 # What runs the papers again: its own tests, all of them.
 studies: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 4 --dist worksteal studies/tests
+
+# All pages of docs/reproduction from the rows and tables that are kept: nothing is measured.
+paper-tables: $(VENV)/.ready
+	$(BIN)/python -m studies.reproduction.judging
+	$(BIN)/python -m studies.reproduction.gpu
+	$(BIN)/python -m studies.reproduction.headlines
 
 # The oldest numba that pyproject.toml admits; `make test` has the newest (constraints.txt).
 OLDEST := numba==0.63.1
@@ -172,6 +178,11 @@ bench: $(VENV)/.ready
 # PARTS=tests,matching make gpu runs some of it. It needs the extra gpu.
 gpu: $(VENV)/.ready
 	$(BIN)/python -m studies.bench_gpu --output build/gpu $(if $(PARTS),--parts $(PARTS))
+
+# What is "not yet measured on a device" in docs/reproduction/gpu.md: measured, kept, and written, in
+# ten minutes at most.
+gpu-fill: $(VENV)/.ready
+	$(BIN)/python -m studies.fill_gpu
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -56,9 +57,7 @@ def command(
     from broker.cli.outcome import UsageError
 
     experiments = _study("registry").EXPERIMENTS
-    writing = _study("writing")
     names = names and [part for name in names for part in _parts(name, experiments)]
-    machine: str = writing.machine_of_now() if size is None else writing.machine()
     written: list[str] = []
     if size is not None:
         chosen = [experiments[name] for name in names or experiments]
@@ -66,16 +65,23 @@ def command(
             chosen = [one for one in chosen if one.gathered is not None]
         _check_gathered(chosen, size, strategies or ())
         kept = rows or out / "study.jsonl"
-        written += _gather(chosen, size, kept, runs, strategies or (), out, machine)
+        written += _gather(chosen, size, kept, runs, strategies or (), out)
     elif any(one is not None for one in (rows, runs, strategies)):
         raise UsageError("reproduce: --rows, --runs and --strategy go with --size")
     for name in (names or experiments) if size is None else ():
         print(f"rexmq: running {name}", file=sys.stderr)
-        files = writing.write(experiments[name], experiments[name].run(quick), out, machine)
-        written.extend(str(file) for file in files)
-    if not any(file.endswith(".png") for file in written):
+        written += _measure(experiments[name], quick, out)
+    if not any(file.endswith(".svg") for file in written):
         print("rexmq: no pictures: they need matplotlib (the extra 'studies')", file=sys.stderr)
     print("\n".join(dict.fromkeys(written)))
+
+
+def _measure(experiment: Any, quick: bool, out: Path) -> list[str]:
+    """Run an experiment, and write it with how it was made."""
+    begun = time.monotonic()
+    outcome = experiment.run(quick)
+    made = _study("provenance").now(experiment.seeds, time.monotonic() - begun, quick)
+    return [str(file) for file in _study("writing").write(experiment, outcome, out, made)]
 
 
 def _study(name: str) -> Any:
@@ -123,7 +129,6 @@ def _gather(
     runs: int | None,
     strategies: Sequence[str],
     out: Path,
-    machine: str,
 ) -> list[str]:
     """Run what is missing, until it is interrupted; write what is there."""
     module = _study("study")
@@ -132,7 +137,7 @@ def _gather(
         module.run_missing(study, experiments, runs, _tell, strategies)
     except KeyboardInterrupt:
         print(f"rexmq: interrupted; {rows} keeps {len(study.rows)} runs", file=sys.stderr)
-    return [str(file) for file in module.write(study, experiments, out, machine)]
+    return [str(file) for file in module.write(study, experiments, out)]
 
 
 def _tell(text: str) -> None:

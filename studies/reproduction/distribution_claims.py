@@ -12,6 +12,7 @@ results as they arrive, which is how the thesis did.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,11 +25,13 @@ from studies.reproduction.verdicts import (
     MUCH_BELOW,
     SAME,
     SLIGHTLY_ABOVE,
+    SLIGHTLY_BELOW,
     TENTH,
     Asked,
     Estimate,
     Range,
     Verdict,
+    judge,
 )
 
 CENTRAL, ST, MT = "centralized", "distributed-st", "distributed-mt"
@@ -272,10 +275,94 @@ def default(readings: Readings) -> Iterator[Claim]:
         "Push-Pull has a very small benefit over Distributed in traffic",
         *([(PULL_ST, ST), (PULL_MT, MT)], MARGINAL_BENEFIT),
     )
-    yield unmeasured(
-        "Processing contributes only marginally to delays",
-        'processors take no time in the study: to be run with processing = "measured"',
+
+
+PROCESSING = "Processing contributes only marginally to delays"
+
+
+def processing(without: Readings, with_it: Readings) -> Claim:
+    """That delays are hardly longer if processors take the time that was measured of them."""
+    named: Named = []
+    for name in PUBLISHED:
+        if name in without.delay and name in with_it.delay:
+            named += _known(SHORT[name], with_it.delay[name][0], without.delay[name][0], SAME)
+    return _claim(without, PROCESSING, PUBLISHED, named)
+
+
+def final(readings: Mapping[str, Readings]) -> Iterator[Claim]:
+    """The final considerations of 7.4, over all figures by their names."""
+    whole = list(readings.values())
+    yield _of_all(
+        "In all tests delays are lower with multiple trees",
+        whole,
+        pairs_of(MULTIPLE, SINGLE),
+        BELOW,
     )
+    still = [one for name, one in readings.items() if name not in TOPOLOGIES]
+    steady_ = [
+        _over_places(one.places, one.delay, PUBLISHED, SAME, True)
+        for one in still
+        if not one.missing(PUBLISHED)
+    ]
+    yield _counted(
+        "Delays remain almost constant in every test but those of the number of nodes",
+        [pair for named in steady_ for pair in named],
+    )
+    pulls = [(PULL_ST, ST), (PULL_MT, MT)]
+    yield _most(
+        "In most tests pushing and pulling has limited benefits in traffic",
+        _at_all_places(whole, pulls, False, SLIGHTLY_BELOW),
+    )
+    yield _most("while it raises delays", _at_all_places(whole, pulls, True, ABOVE))
+
+
+TOPOLOGIES = ("7.15", "7.16", "7.17")
+
+
+def _at_all_places(
+    readings: Sequence[Readings], pairs: Pairs, is_delay: bool, range_: Range
+) -> Named:
+    """The ratio of strategies at each place of several figures."""
+    named: Named = []
+    for one in readings:
+        lines = one.delay if is_delay else one.traffic
+        for first, second in pairs:
+            if first in lines and second in lines:
+                for ours, theirs in zip(lines[first], lines[second], strict=True):
+                    named += _known(f"{SHORT[first]}/{SHORT[second]}", ours, theirs, range_)
+    return named
+
+
+def _of_all(text: str, readings: Sequence[Readings], pairs: Pairs, range_: Range) -> Claim:
+    return _counted(text, _at_all_places(readings, pairs, True, range_))
+
+
+def _counted(text: str, named: Named) -> Claim:
+    """Judged by all; told is how many are so, and how many are not."""
+    if not named:
+        return unmeasured(text, "nothing was delivered, or run")
+    asked: list[Asked] = [(one, range_) for _, one, range_ in named]
+    return Claim.judged(text, _tally(asked), asked)
+
+
+def _most(text: str, named: Named) -> Claim:
+    """Judged by the share of the tests in which it is so, from those that are sure to those that
+    may be.
+    """
+    if not named:
+        return unmeasured(text, "nothing was delivered, or run")
+    asked: list[Asked] = [(one, range_) for _, one, range_ in named]
+    verdicts = [judge([pair]) for pair in asked]
+    so, not_so = (verdicts.count(one) / len(verdicts) for one in (Verdict.HOLDS, Verdict.FAILS))
+    near = sum(range_[0] < one.value < range_[1] for one, range_ in asked) / len(asked)
+    share = Estimate(near, so, 1 - not_so, name="share of the tests")
+    return Claim.judged(text, _tally(asked), [(share, (0.5, math.inf))])
+
+
+def _tally(asked: Sequence[Asked]) -> str:
+    verdicts = [judge([pair]) for pair in asked]
+    counts = [(one, verdicts.count(one)) for one in (Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN)]
+    return ", ".join(f"{count} of {len(asked)} {one}" for one, count in counts)
 
 
 def composites(readings: Readings) -> Iterator[Claim]:

@@ -219,24 +219,48 @@ class Bars:
     own: Size
 
     def settings(self, size: Size) -> list[Settings]:
-        """The default scenario, then the same by arrival."""
-        return _both_ways(
-            [scenario(size, **SMALL) if size is QUICK else scenario(self._size(size))]
-        )
+        """The default scenario, by arrival, and with processors that take time."""
+        usual = scenario(size, **SMALL) if size is QUICK else scenario(self._size(size))
+        return [*_both_ways([usual]), {**usual, "protocol": {"processing": "measured"}}]
 
     def _size(self, size: Size) -> Size:
         return self.own if size is WHOLE else size
 
     def outcome(self, study: Study) -> Outcome:
         """What the rows that are there come to."""
-        exact, by_arrival = ([one] for one in study.found(self.settings(study.size)))
-        own, other = (_bars(one[0], study.strategies) for one in (exact, by_arrival))
-        told = tuple((f"{name}, by arrival", *figures) for name, *figures in other.rows)
-        table = Table(BAR_COLUMNS, (*own.rows, *told))
+        exact, by_arrival, busy = ([one] for one in study.found(self.settings(study.size)))
+        rows = list(_bars(exact[0], study.strategies).rows)
+        for way, found in (("by arrival", by_arrival), ("processing measured", busy)):
+            if any(found[0].values()):
+                told = _bars(found[0], study.strategies).rows
+                rows += [(f"{name}, {way}", *figures) for name, *figures in told]
+        usual = readings_of([0], exact)
         judged = claims.judged_both_ways(
-            claims.default(readings_of([0], exact)), claims.default(readings_of([0], by_arrival))
+            claims.default(usual), claims.default(readings_of([0], by_arrival))
         )
-        return Outcome(table, BAR_CHARTS, judged)
+        marginal = claims.processing(usual, readings_of([0], busy))
+        return Outcome(Table(BAR_COLUMNS, tuple(rows)), BAR_CHARTS, (*judged, marginal))
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """What the thesis concludes from all figures together: how many places bear each out."""
+
+    def settings(self, size: Size) -> list[Settings]:
+        """Those of all figures."""
+        return [one for plot in PLOTS.values() for one in plot.settings(size)]
+
+    def outcome(self, study: Study) -> Outcome:
+        """What the rows that are there come to."""
+        ways: tuple[dict[str, claims.Readings], ...] = ({}, {})
+        for name, plot in PLOTS.items():
+            places = [point.place for point in plot.points_of(study.size)]
+            found = study.found(plot.settings(study.size))
+            ways[0][name] = readings_of(places, found[: len(places)])
+            ways[1][name] = readings_of(places, found[len(places) :])
+        rows = tuple((name, len(one.places)) for name, one in ways[0].items())
+        judged = claims.judged_both_ways(*(claims.final(one) for one in ways))
+        return Outcome(Table(("figure", "places"), rows), (), judged)
 
 
 def _bars(found: Found, names: Sequence[str]) -> Table:
@@ -320,4 +344,4 @@ PLOTS = {
         claims.rates,
     ),
 }
-DEFAULTS = Bars(DEFAULT)
+DEFAULTS, FINAL = Bars(DEFAULT), Final()

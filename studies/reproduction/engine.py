@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from studies.reproduction import engine_sentences as sentences
-from studies.reproduction.engine_runs import Making, Span
+from studies.reproduction.engine_runs import TOLD_SEEDS, Making, Span
 from studies.reproduction.engine_sweep import PAGE, Case, Offering, Sweep
 from studies.reproduction.engine_workloads import (
     R1,
@@ -266,6 +266,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             setting + QUEUED,
             partial(Offering.run, offering),
             judge=offering.outcome,
+            seeds=TOLD_SEEDS,
         )
         for name, (title, setting, offering) in OFFERINGS.items()
     ),
@@ -277,6 +278,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             SETTINGS.get(name, DEFAULT),
             partial(Sweep.run, one),
             judge=one.outcome,
+            seeds=TOLD_SEEDS,
         )
         for name, (title, one) in SWEEPS.items()
     ),

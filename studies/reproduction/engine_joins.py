@@ -23,7 +23,7 @@ from studies.reproduction.engine_claims import (
     times,
     unmeasured,
 )
-from studies.reproduction.engine_runs import Making, Span, of_today
+from studies.reproduction.engine_runs import TOLD_SEEDS, Making, Span, of_today
 from studies.reproduction.engine_sweep import PAGE, Case, Sweep
 from studies.reproduction.engine_workloads import Joined
 from studies.reproduction.experiment import Claim, Experiment, Table
@@ -314,6 +314,10 @@ SETTING = (
     "sequence."
 )
 EXPERIMENTS: tuple[Experiment, ...] = tuple(
-    Experiment(name, PAGE, title, SETTING + more, partial(Sweep.run, one), judge=one.outcome)
+    Experiment(
+        *(name, PAGE, title, SETTING + more, partial(Sweep.run, one)),
+        judge=one.outcome,
+        seeds=TOLD_SEEDS,
+    )
     for name, (title, more, one) in SWEEPS.items()
 )

@@ -26,6 +26,7 @@ from studies.reproduction.engine_workloads import Workload, in_chunks
 from studies.reproduction.verdicts import student
 
 SEEDS = (1, 2, 3)
+TOLD_SEEDS = f"{SEEDS[0]} to {SEEDS[-1]}"
 QUEUE = 100
 """Events that may wait, as in the thesis."""
 CHUNK = 256

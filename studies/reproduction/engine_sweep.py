@@ -35,6 +35,8 @@ from studies.reproduction.engine_runs import (
 from studies.reproduction.experiment import Chart, Claim, Figure, Outcome, Table
 
 PAGE = "engine"
+CASES = 3
+"""Cases in one picture."""
 RATES = (1e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5)
 Case = Callable[[float, bool], Making]
 """A workload by the value of a parameter, small if it is to be quick."""
@@ -113,22 +115,28 @@ class Offering:
 
     def outcome(self, table: Table) -> Outcome:
         """What is drawn and said of a table of this figure, measured now or read again."""
-        lines = [
-            line
-            for case in self.cases
-            for name in engines()
-            if OUT.format(line := f"{case}{name}") in table.columns
-        ]
-        charts = (
-            Chart(
-                tuple(map(OUT.format, lines)),
-                "composite events/s",
-                (True, True),
-                tuple(map(OUT_HALF.format, lines)),
-            ),
-            Chart(tuple(map(DROPPED.format, lines)), "events dropped [%]", (True, False)),
-        )
-        return Outcome(table, charts, self.claims(table))
+        charts = [chart for group in self._groups() for chart in _charts(table, group)]
+        return Outcome(table, tuple(charts), self.claims(table))
+
+    def _groups(self) -> list[list[str]]:
+        """The cases, as many in a picture as there are strokes for."""
+        cases = list(self.cases)
+        return [cases[at : at + CASES] for at in range(0, len(cases), CASES)]
+
+
+def _charts(table: Table, cases: Sequence[str]) -> Iterator[Chart]:
+    """Throughput and loss of each engine in some cases."""
+    names = [name for name in engines() if OUT.format(f"{cases[0]}{name}") in table.columns]
+    lines = [f"{case}{name}" for case in cases for name in names]
+    yield Chart(
+        tuple(map(OUT.format, lines)),
+        "composite events/s",
+        (True, True),
+        tuple(map(OUT_HALF.format, lines)),
+        len(names),
+    )
+    loss = tuple(map(DROPPED.format, lines))
+    yield Chart(loss, "events dropped [%]", (True, False), kinds=len(names))
 
 
 def _line(

@@ -35,6 +35,7 @@ from studies.reproduction.engine_claims import (
 from studies.reproduction.engine_runs import (
     CHUNK,
     SEEDS,
+    TOLD_SEEDS,
     Making,
     Mean,
     checked,
@@ -248,6 +249,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "once the windows have been full twice. Elapsed time; events come 256 at a time.",
         over_threads,
         judge=threads_told,
+        seeds=TOLD_SEEDS,
     ),
     Experiment(
         "thesis-6.10",

@@ -42,6 +42,9 @@ class Chart:
     logarithmic: tuple[bool, bool] = (False, False)
     """Whether x and y are."""
     intervals: tuple[str, ...] = ()
+    kinds: int = 0
+    """Lines that belong together, of several cases one behind the other: a colour for each kind, a
+    stroke for each case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ class Experiment:
     several are told, each on a page of its own. ``says`` and ``other_way``: what stands over its
     claims, and over what is judged otherwise. ``judge``: what is drawn and said of a table of it
     that was measured before. ``unmeasured``: what stands for its table until it is measured, where
-    it has a section before; without rows.
+    it has a section before; without rows. ``seeds``: of a run that is not quick.
     """
 
     name: str
@@ -125,6 +128,7 @@ class Experiment:
     other_way: str = ""
     judge: Callable[[Table], Outcome] | None = None
     unmeasured: Table | None = None
+    seeds: str = "1"
 
     @property
     def stem(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from studies.reproduction import gpu_operators as operators, gpu_sentences as se
 from studies.reproduction.experiment import Experiment, Outcome, Table
 from studies.reproduction.gpu_chapter4 import CHAPTER_4, SYSTEM, with_matching
 from studies.reproduction.gpu_tables import NOTHING, Kept, Sentence, outcome
+from studies.reproduction.provenance import Provenance
 from studies.reproduction.verdicts import RULE
 from studies.rows import RESULTS
 
@@ -39,7 +40,8 @@ INTRODUCTION = (
     "Made by `python -m studies.reproduction.gpu` from the rows that `studies.bench_gpu` keeps "
     "([how](../gpu.md#measuring-it)). Until a device has run it a table says *not yet measured on "
     "a device*; so does a sentence that needs a figure which is missing, of a part that was cut "
-    "off by its time limit, say. Figures are elapsed time of one run, in which device and "
+    "off by its time limit, say. `make gpu-fill` measures, in ten minutes at most, what is missing, "
+    "and writes this page anew. Figures are elapsed time of one run, in which device and "
     "processor took turns.\n\n"
     "**The engines.** *GPU CDP, published* is the papers' algorithm, built as they describe it. "
     "*GPU CDP, graphs* is ours; *launched* is the same without CUDA graphs. *CPU CDP* finds events "
@@ -304,12 +306,11 @@ def told(kept: Kept) -> Iterator[tuple[Experiment, Outcome]]:
         yield experiment, experiment.judge(making(kept))
 
 
-def main(rows: Path) -> None:
-    """Write the page."""
+def main(rows: Path, made: Mapping[str, Provenance] | None = None) -> None:
+    """Write the page. ``made``: of sections that were measured just now, how."""
     kept = Kept.read(rows) if rows.is_file() else Kept((), ())
-    machine = " and ".join(kept.devices)
     for experiment, found in told(kept):
-        writing.write(experiment, found, FOLDER, machine)
+        writing.write(experiment, found, FOLDER, (made or {}).get(experiment.stem))
 
 
 if __name__ == "__main__":

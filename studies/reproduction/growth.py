@@ -225,6 +225,7 @@ EXPERIMENTS = (
         f" means joined by {KEYS} values; by inequality, less than one event of a window fits.",
         over_windows,
         says=ASKED,
+        seeds=str(SEED),
         judge=partial(told, logarithmic=(True, True), claim=is_slow),
     ),
     Experiment(
@@ -235,6 +236,7 @@ EXPERIMENTS = (
         " terminator finds its event, in windows of ten events a rule and 10,000 at least.",
         over_rules,
         says=ASKED,
+        seeds=str(SEED),
         judge=partial(told, logarithmic=(True, True), claim=is_slow),
     ),
     Experiment(
@@ -245,6 +247,7 @@ EXPERIMENTS = (
         " state for `last`, one on average for `each`, so that there is one match on average.",
         over_states,
         says=ASKED,
+        seeds=str(SEED),
         judge=partial(told, logarithmic=(False, False), claim=is_linear),
     ),
 )

@@ -7,7 +7,7 @@ are under way and no others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from studies.reproduction import writing
 from studies.reproduction.distribution import FULL_PAGE
 from studies.reproduction.distribution_runs import QUICK, THESIS, WHOLE, Study, prepare
 from studies.reproduction.experiment import Experiment
-from studies.reproduction.gathering import Rows, estimate_s, gather
+from studies.reproduction.gathering import Row, Rows, estimate_s, gather
+from studies.reproduction.provenance import now, of_rows
 
 SIZES = {"quick": QUICK, "whole": WHOLE, "full": THESIS}
 
@@ -53,15 +54,24 @@ def run_missing(
         tell(f"{count} of {len(todo)}: {told}: {row['cpu_s']:.1f} s")
 
 
-def write(study: Study, experiments: Sequence[Experiment], out: Path, machine: str) -> list[Path]:
+def write(study: Study, experiments: Sequence[Experiment], out: Path) -> list[Path]:
     """Write the figures as they are by now."""
     written: dict[Path, None] = {}
     for experiment in experiments:
         if experiment.gathered is not None:
             outcome = experiment.gathered.outcome(study)
-            files = writing.write(told(study, experiment), outcome, out, machine)
+            made = of_rows(now("", 0.0), rows_of(study, experiment))
+            files = writing.write(told(study, experiment), outcome, out, made)
             written.update(dict.fromkeys(files))
     return list(written)
+
+
+def rows_of(study: Study, experiment: Experiment) -> Iterator[Row]:
+    """The rows of a study that an experiment is made of."""
+    assert experiment.gathered is not None
+    for point in study.found(experiment.gathered.settings(study.size)):
+        for rows in point.values():
+            yield from rows
 
 
 def told(study: Study, experiment: Experiment) -> Experiment:

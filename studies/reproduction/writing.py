@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import platform
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
 from matcher.formats.outputs import replaced, write_text
+from studies.reproduction import provenance
 from studies.reproduction.experiment import Chart, Claim, Experiment, Figure, Outcome, Table
+from studies.reproduction.provenance import Provenance
 from studies.reproduction.verdicts import Verdict
 
 DECIDED, VERDICT = "decided by", "verdict"
@@ -28,9 +29,16 @@ NAMES_MAX = 60
 """So many characters fit below one chart in a row."""
 BARS_MAX = 12
 """Groups of bars for which there is room in the usual width."""
-LINES_INSIDE, COLORS = 6, 10
-"""So many lines have their legend inside, more have it below; and so many have a colour each, more
-share one by twos, the second dashed."""
+ACROSS = 2
+"""So many charts stand side by side."""
+BARS = "Bars at points and on columns: 95 % intervals, by Student's t over seeds."
+NO_BARS = "No bars: what is drawn was run once, or counted."
+COLORS = 10
+"""So many lines have a colour each; more share one by twos, the second dashed."""
+STROKES = ("-", "--", ":")
+"""Lines of the same kind in several cases: solid, dashed, dotted."""
+LEGEND_ACROSS, LEGEND_WIDTH = 3, 75
+"""Names side by side in a legend, and how many characters fit below a chart."""
 NARROW = 20
 """An axis of powers of ten whose ends are less than this apart has numbers between them."""
 COLUMNS_MAX = 14
@@ -39,21 +47,29 @@ WAY = 3
 """Cells of one way of judging a sentence: what was measured, what decides, the verdict."""
 
 
-def write(experiment: Experiment, outcome: Outcome, folder: Path, machine: str) -> list[Path]:
-    """Write ``STEM.csv``, ``STEM.png`` where matplotlib is, and the section of the page.
+def write(
+    experiment: Experiment, outcome: Outcome, folder: Path, made: Provenance | None = None
+) -> list[Path]:
+    """Write ``STEM.csv``, ``STEM.svg`` where matplotlib is, and the section of the page.
 
-    Returns the files written. ``machine`` says on what it was measured. Of what was not measured
-    there is the section alone.
+    Returns the files written. ``made`` says how the table was made; None: as is kept of it. Of
+    what was not measured there is the section alone.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    table, picture = folder / f"{experiment.stem}.csv", folder / f"{experiment.stem}.png"
+    table, picture = folder / f"{experiment.stem}.csv", folder / f"{experiment.stem}.svg"
+    known = provenance.read(folder).get(experiment.stem, Provenance())
+    made = known if made is None else made
+    changed = provenance.has_changed(experiment.page, made.commit)
+    if changed is not None:
+        made = replace(made, is_stale=changed)
     is_measured = bool(outcome.table.rows)
     drawn = is_measured and bool(outcome.charts) and draw(experiment.title, outcome, picture)
     if is_measured:
         write_text(table, csv_of(outcome.table))
+        provenance.keep(folder, experiment.stem, made)
     page = folder / f"{experiment.page}.md"
     sections = sections_of(page.read_text()) if page.is_file() else {}
-    sections[experiment.name] = section(experiment, outcome, machine, drawn)
+    sections[experiment.name] = section(experiment, outcome, str(made), drawn)
     write_text(page, page_of(experiment.page, sections))
     return [*([table] if is_measured else []), *([picture] if drawn else []), page]
 
@@ -70,6 +86,7 @@ def csv_of(table: Table) -> str:
 def draw(title: str, outcome: Outcome, file: Path) -> bool:
     """Draw the charts side by side; False, and nothing is written, without matplotlib."""
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure as Picture
     except ImportError:
         return False
@@ -77,16 +94,24 @@ def draw(title: str, outcome: Outcome, file: Path) -> bool:
     drawn = outcome.drawn
     if _has_bars(drawn) and len(drawn.rows) > BARS_MAX:  # names need room
         width, height = width * len(drawn.rows) / BARS_MAX, 1.4 * height
-    picture = Picture((width * len(outcome.charts), height), layout="constrained")
+    across = min(len(outcome.charts), ACROSS)
+    down = -(-len(outcome.charts) // across)
+    picture = Picture((width * across, height * down), layout="constrained")
     picture.suptitle(title)
     for place, chart in enumerate(outcome.charts):
-        _draw_one(picture.add_subplot(1, len(outcome.charts), place + 1), drawn, chart)
-    with replaced(file) as sink:
-        picture.savefig(sink, format=file.suffix[1:], dpi=90, metadata={"Software": None})
+        _draw_one(picture.add_subplot(down, across, place + 1), drawn, chart)
+    has_bars = any(_has_intervals(drawn, chart) for chart in outcome.charts)
+    picture.supxlabel(BARS if has_bars else NO_BARS, fontsize="x-small", color="0.3")
+    with rc_context({"svg.hashsalt": "studies", "svg.fonttype": "none"}), replaced(file) as sink:
+        picture.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
     return True
 
 
-def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool) -> str:
+def _has_intervals(table: Table, chart: Chart) -> bool:
+    return any(half is not None for name in chart.intervals for half in table.column(name))
+
+
+def section(experiment: Experiment, outcome: Outcome, made: str, drawn: bool) -> str:
     """A section of a page: setting, claims beside measurements, figures."""
     parts = [f"## {experiment.name}: {experiment.title}", experiment.setting]
     if outcome.claims:
@@ -95,9 +120,9 @@ def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool)
         rows = [[_short(figure) for figure in row] for row in outcome.table.rows]
         parts.append(_markdown(outcome.table.columns, rows))
     if drawn:
-        parts.append(f"![{experiment.title}]({experiment.stem}.png)")
+        parts.append(f"![{experiment.title}]({experiment.stem}.svg)")
     if outcome.table.rows:
-        parts.append(f"[{experiment.stem}.csv]({experiment.stem}.csv), measured on {machine}.")
+        parts.append(f"[{experiment.stem}.csv]({experiment.stem}.csv): {made}")
     return "\n\n".join(parts)
 
 
@@ -153,18 +178,6 @@ def sections_of(text: str) -> dict[str, str]:
     return {part.split(":", 1)[0]: f"## {part.strip()}" for part in parts}
 
 
-def machine() -> str:
-    """What this is run on, in words, for figures that do not depend on what else runs there."""
-    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
-
-
-def machine_of_now() -> str:
-    """The same for figures of time: how busy it is, too."""
-    cores, load = os.cpu_count(), os.getloadavg()[0]
-    busy = f"with {load:.0f} programs running at once" if load >= 2 else "otherwise idle"
-    return f"{cores} cores ({platform.machine()}), {busy}, Python {platform.python_version()}"
-
-
 def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-untyped-def]
     first = table.columns[0]
     places = table.column(first)
@@ -177,9 +190,7 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
             known = [(x, y, half or 0.0) for x, y, half in rows if y is not None]
             if known:
                 x, y, half = zip(*known, strict=True)
-                in_pairs = len(chart.lines) > COLORS
-                dashes = "--" if in_pairs and number % 2 else "-"
-                color = f"C{number // 2 if in_pairs else number}"
+                color, dashes = _style(chart, number)
                 axes.errorbar(
                     x,
                     y,
@@ -206,10 +217,23 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
         axes.set_ylim(bottom=0)
     axes.set_ylabel(chart.y_label)
     axes.grid(alpha=0.3)
-    if len(chart.lines) > LINES_INSIDE:  # else the legend would cover them
-        axes.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
-    else:
-        axes.legend(fontsize="small")
+    _draw_legend(axes, chart.lines, is_above=_has_bars(table))
+
+
+def _draw_legend(axes, lines: Sequence[str], *, is_above: bool) -> None:  # type: ignore[no-untyped-def]
+    """Below the axis and its title, or above: on no line, and on no name of a column."""
+    across = max(1, min(LEGEND_ACROSS, len(lines), LEGEND_WIDTH // max(map(len, lines))))
+    place = ("lower center", (0.5, 1.0)) if is_above else ("upper center", (0.5, -0.2))
+    axes.legend(fontsize="x-small", loc=place[0], bbox_to_anchor=place[1], ncols=across)
+
+
+def _style(chart: Chart, number: int) -> tuple[str, str]:
+    """Colour and stroke of a line: by its kind and case, if there are several cases."""
+    kinds = chart.kinds
+    if kinds:
+        return f"C{number % kinds}", STROKES[number // kinds % len(STROKES)]
+    in_pairs = len(chart.lines) > COLORS
+    return f"C{number // 2 if in_pairs else number}", "--" if in_pairs and number % 2 else "-"
 
 
 def _has_bars(table: Table) -> bool:

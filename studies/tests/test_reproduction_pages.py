@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from studies.reproduction import judging, writing
+from studies.reproduction import headlines, judging, writing
 from studies.reproduction.registry import EXPERIMENTS, PAGES
 from studies.reproduction.verdicts import Verdict
 
@@ -75,3 +75,7 @@ def test_a_page_counts_its_verdicts_and_has_no_cell_that_nobody_reads(page: str)
     assert any(verdict in text for verdict in Verdict)
     cells = [cell for line in text.splitlines() if line[:1] == "|" for cell in line.split("|")]
     assert max(map(len, cells)) < 500
+
+
+def test_the_headlines_are_those_of_the_pages() -> None:
+    assert headlines.PAGE.read_text() == headlines.written()

@@ -190,7 +190,7 @@ def limited(outcome: Outcome) -> Claim:
 
 
 def test_the_full_size_is_that_of_the_thesis() -> None:
-    (exact, by_arrival) = DEFAULTS.settings(THESIS)
+    exact, by_arrival, *_ = DEFAULTS.settings(THESIS)
     assert exact["topology"] == {
         "kind": "waxman",
         "brokers": 20,
@@ -208,7 +208,7 @@ def test_the_full_size_is_that_of_the_thesis() -> None:
 
 def test_the_default_scenario_is_a_file_too() -> None:
     file = Path(__file__).parents[3] / "examples" / "thesis" / "scenario.toml"
-    (default, _) = DEFAULTS.settings(THESIS)
+    default, *_ = DEFAULTS.settings(THESIS)
     assert tomllib.loads(file.read_text()) == {**default, "seed": 1, "strategy": "distributed-st"}
 
 

@@ -105,7 +105,7 @@ def test_a_table_as_csv() -> None:
 
 def test_a_section_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
     for name in ("thesis-4.8", "thesis-4.7", "thesis-4.8"):
-        writing.write(experiment(name), OUTCOME, tmp_path, "a machine")
+        writing.write(experiment(name), OUTCOME, tmp_path)
     page = (tmp_path / "matching.md").read_text()
     sections = [line for line in page.splitlines() if line.startswith("## ")]
     assert sections == ["## thesis-4.7: names", "## thesis-4.8: names"]
@@ -119,7 +119,7 @@ def test_a_table_of_many_columns_is_left_to_its_file(tmp_path: Path) -> None:
     columns = ("names", *(f"line {number} [ms]" for number in range(20)))
     chart = Chart(columns[1:2], "ms")
     wide = Outcome(Table(columns, ((10, *map(float, range(20))),)), (chart,), OUTCOME.claims)
-    writing.write(experiment("thesis-4.7"), wide, tmp_path, "a machine")
+    writing.write(experiment("thesis-4.7"), wide, tmp_path)
     page = (tmp_path / "matching.md").read_text()
     assert "line 3" not in page, "its columns"
     assert "[thesis-4.7.csv](thesis-4.7.csv)" in page
@@ -127,8 +127,11 @@ def test_a_table_of_many_columns_is_left_to_its_file(tmp_path: Path) -> None:
 
 def test_pictures_need_matplotlib(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    (_, picture, _) = writing.write(experiment("thesis-4.7"), OUTCOME, tmp_path, "a machine")
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    (_, picture, _) = writing.write(experiment("thesis-4.7"), OUTCOME, tmp_path)
+    assert b"<svg" in picture.read_bytes()
+    drawn = picture.read_bytes()
+    writing.write(experiment("thesis-4.7"), OUTCOME, tmp_path)
+    assert picture.read_bytes() == drawn, "the same figures, the same picture"
 
 
 def test_a_figures_name_stands_for_its_parts() -> None:

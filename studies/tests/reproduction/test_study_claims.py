@@ -42,9 +42,7 @@ def default(**changed: float) -> list[Verdict]:
     found = {
         name: rows(DELAY[name], changed.get(name.replace("-", "_"), TRAFFIC[name])) for name in ALL
     }
-    told = list(claims.default(Readings.of([0], [found])))
-    assert told[-1].verdict is Verdict.UNMEASURED, "processing takes no time"
-    return [claim.verdict for claim in told[:-1]]
+    return [claim.verdict for claim in claims.default(Readings.of([0], [found]))]
 
 
 def test_what_the_thesis_found_bears_its_claims_out() -> None:
@@ -54,6 +52,28 @@ def test_what_the_thesis_found_bears_its_claims_out() -> None:
 def test_what_it_did_not_find_does_not() -> None:
     assert default(centralized=25.0).count(FAILS) == 1, "less than multiple trees"
     assert default(distributed_mt=10.0).count(FAILS) == 2
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(1.02, HOLDS), (1.2, FAILS)])
+def test_processing_is_marginal_within_a_tenth(more: float, verdict: Verdict) -> None:
+    usual, busy = (
+        Readings.of([0], [{name: rows(DELAY[name] * by, 1.0) for name in ALL}])
+        for by in (1.0, more)
+    )
+    assert claims.processing(usual, busy).verdict is verdict
+
+
+def test_what_is_concluded_from_all_figures_is_judged_at_all_places() -> None:
+    def final(mt: float, pull: float) -> list[Verdict]:
+        late = DELAY | {"distributed-mt": mt, "push-pull-mt": 1.1 * mt}
+        found = {name: rows(late[name], TRAFFIC[name]) for name in ALL}
+        found["push-pull-st"] = rows(DELAY["push-pull-st"], TRAFFIC["distributed-st"] * pull)
+        found["push-pull-mt"] = rows(1.1 * mt, TRAFFIC["distributed-mt"] * pull)
+        readings = {name: Readings.of([1.0, 2.0], [found, found]) for name in ("7.10", "7.15")}
+        return [claim.verdict for claim in claims.final(readings)]
+
+    assert final(6.0, 0.9) == [HOLDS] * 4
+    assert final(12.0, 0.4) == [FAILS, HOLDS, FAILS, HOLDS]
 
 
 def test_strategies_are_compared_by_the_seeds_that_both_have() -> None:
