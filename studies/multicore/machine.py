@@ -50,7 +50,7 @@ class Detection:
 
     ``work`` is that of each agent. ``created`` says when each match was complete, in seconds, and
     ``terminators`` the time of its last event in the stream. ``chunk_bytes``: the most that chunks
-    took. ``slices``: the steps of each.
+    took. ``slices``: the steps of each. ``lost``: matches of the chain that were not found.
     """
 
     seconds: float
@@ -60,6 +60,7 @@ class Detection:
     terminators: Int64s
     chunk_bytes: int
     slices: tuple[Counts, ...]
+    lost: int = 0
 
     @property
     def composites(self) -> int:
@@ -95,12 +96,17 @@ def detect(
     units_max: int | None = None,
     arrival: Arrival | None = None,
     agents: Sequence[AgentPairs] = (),
+    purges: bool = False,
 ) -> Detection:
     """Work a stream off by a crew. Without ``arrival`` all events are there from the beginning.
 
     ``agents``: those of the chain, where they are known. ``units_max``: see ``inputs_by_work``.
+    ``purges``: as published, items are let go of as others come (``Store``), and between slices,
+    too, as if events came no faster than they are worked off; what that loses is counted
+    (``Detection.lost``).
     """
-    return Multicore(chain, agents or agents_of(chain), steps, costs, crew, units_max).run(arrival)
+    known = agents or agents_of(chain)
+    return Multicore(chain, known, steps, costs, crew, units_max, purges=purges).run(arrival)
 
 
 class Multicore:
@@ -114,6 +120,8 @@ class Multicore:
         costs: ChainCosts,
         crew: Crew,
         units_max: int | None,
+        *,
+        purges: bool = False,
     ) -> None:
         self._chain, self._steps, self._costs, self._crew = chain, steps, costs, crew
         self._units_max = units_max
@@ -121,7 +129,8 @@ class Multicore:
         self._size = len(chain.times)
         self._agents = dict(enumerate(agents, 1))
         self._stores = {
-            place: Store(chain, place, one, crew.capacity) for place, one in self._agents.items()
+            place: Store(chain, place, one, crew.capacity, purges=purges)
+            for place, one in self._agents.items()
         }
         self._queues: dict[int, deque[Int64s]] = {place: deque() for place in self._agents}
         self._next, self._end = [0] * self._size, [0] * self._size
@@ -154,6 +163,7 @@ class Multicore:
             self._chain.times[-1][np.concatenate(events)],
             self._chunk_bytes,
             tuple(self._slices),
+            len(self._agents[self._size - 1].event) - sum(map(len, events)),
         )
 
     def _assign(self) -> None:

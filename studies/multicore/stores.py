@@ -3,6 +3,10 @@
 Law: an item is tried with all that was stored before it, and with nothing that comes later; so each
 pair is tried once. Example: B#7 is taken, then ``C#1``: ``C#1`` finds B#7 among the events before
 the next one to be taken, and B#7 did not find ``C#1``.
+
+As published (``purges``) sequences go when an event comes that is as far behind them as the window,
+and events when a sequence comes whose first event is so far behind them: so a sequence that comes
+late does not find events that are gone.
 """
 
 from __future__ import annotations
@@ -17,7 +21,9 @@ from studies.multicore.costs import Counts
 class Store:
     """Owner of one agent's stored sequences, of all workers together."""
 
-    def __init__(self, chain: Chain, place: int, agent: AgentPairs, capacity: int) -> None:
+    def __init__(
+        self, chain: Chain, place: int, agent: AgentPairs, capacity: int, *, purges: bool = False
+    ) -> None:
         self._agent, self._times = agent, chain.times[place]
         self._window, self._capacity = chain.window, capacity
         self._is_stored = np.zeros(len(agent.expiry), np.bool_)
@@ -27,6 +33,7 @@ class Store:
         self._ranges = np.empty((64, 2), np.int64)
         self._range_of: dict[int, int] = {}
         self.chunks = self._range_count = self._first = 0
+        self._purges, self._floor = purges, 0
 
     @property
     def count(self) -> int:
@@ -49,13 +56,16 @@ class Store:
         step.tries += int(chunks[may_fit, 2].sum())
         step.pairs += int(self._covers[:end].cumsum()[first:].sum())
         children = agent.by_event[agent.event_at[first] : agent.event_at[end]]
-        return children[self._is_stored[agent.parent[children]]]
+        found = children[self._is_stored[agent.parent[children]]]
+        if self._purges:
+            self._purge_sequences(int(self._times[end - 1]))
+        return found
 
     def take_chunk(self, sequences: Int64s, next_event: int, step: Counts) -> Int64s:
         """Store sequences, and try them with all events before the next one to be taken: the
         children, in order of the sequences.
         """
-        agent, first = self._agent, self._first
+        agent, first = self._agent, max(self._first, self._floor)
         self._add_chunks(sequences)
         self._stored.append(sequences)
         self._is_stored[sequences] = True
@@ -71,7 +81,20 @@ class Store:
         step.tries += count * int(may_fit.sum())
         tried = np.minimum(high, next_event) - np.maximum(low, first)
         step.pairs += int(np.maximum(tried, 0).sum())
+        if self._purges:
+            self._purge_events(sequences)
         return in_ranges(agent, sequences, first, next_event)
+
+    def _purge_sequences(self, now: int) -> None:
+        """Let go of sequences that began as long ago as the window when an event came."""
+        stored = np.concatenate(self._stored) if self._stored else np.empty(0, np.int64)
+        self._is_stored[stored[self._agent.expiry[stored] <= now]] = False
+
+    def _purge_events(self, sequences: Int64s) -> None:
+        """Let go of events that are more than the window before the first event of a sequence."""
+        latest = int(self._agent.expiry[sequences].max()) - self._window
+        gone = int(np.searchsorted(self._times, latest - self._window))
+        self._floor = max(self._floor, gone)
 
     def settle(self, limit: int) -> None:
         """Delete the sequences that no event from an instant on can complete."""

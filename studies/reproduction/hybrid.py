@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from studies.reproduction import hybrid_claims as claims
-from studies.reproduction.engine_claims import course
+from studies.reproduction.engine_claims import NONE, course
 from studies.reproduction.experiment import Chart, Claim, Experiment, Outcome, Table
 from studies.reproduction.hybrid_runs import (
     OFFERED,
@@ -20,12 +20,13 @@ from studies.reproduction.hybrid_runs import (
     Figures,
     Pattern,
     hybrid,
+    lost,
     real,
     rip,
     sequential,
     stream_of,
 )
-from studies.reproduction.verdicts import ABOVE, RULE, Estimate
+from studies.reproduction.verdicts import ABOVE, RULE, Asked, Estimate
 
 PAGE = "hybrid-figures"
 PAPER = "the paper says"
@@ -411,6 +412,39 @@ def indexes_told(table: Table) -> Outcome:
     return Outcome(table, (Chart(table.columns[1:], "events a second", (False, True)),), (claim,))
 
 
+LOSSES = "lost by the published purge"
+
+
+def purged(quick: bool) -> Outcome:
+    """Matches that the published purge loses, by how many cores work."""
+    chosen = [one for one in patterns(quick) if one.kind != "changes"]
+    rows = []
+    for cores in (QUICK if quick else WHOLE).cores:
+        found = [lost(one, cores) for one in chosen]
+        rows.append((cores, *(figure for pair in found for figure in pair)))
+    columns = [f"{one.kind}, {what}" for one in chosen for what in ("matches", LOSSES)]
+    return purged_told(Table(("cores", *columns), tuple(rows)))
+
+
+def purged_told(table: Table) -> Outcome:
+    """What is drawn and said of such a table."""
+    lines = tuple(name for name in table.columns if name.endswith(LOSSES))
+    asked: list[Asked] = []
+    for name in lines:
+        pairs = zip(table.column("cores"), table.column(name), strict=True)
+        asked += [
+            (Estimate.exact(float(count), f"{name}, {cores} cores"), NONE)
+            for cores, count in pairs
+            if count is not None
+        ]
+    told = "; ".join(
+        f"{name}: {', '.join(str(one) for one in table.column(name))}" for name in lines
+    )
+    says = "items can be safely removed by the latest timestamps (III-A): no match is lost"
+    claim = Claim.judged(says, told, asked)
+    return Outcome(table, (Chart(lines, "matches lost", (True, False)),), (claim,))
+
+
 SETTING = (
     "Six states, 10,800 ticks or 6,000 readings, 24 cores, windows of 12 min or 110 s, unless "
     "these are what varies. A figure of two windows, two lengths or three numbers of cores was "
@@ -425,6 +459,18 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             judge=panel.told,
         )
         for name, panel in _panels()
+    ),
+    Experiment(
+        "hybrid-purge",
+        PAGE,
+        "what the published purge loses",
+        "The simulated machine, events worked off in slices, but items let go of as published: "
+        "sequences by the newest event at their agent, events by the newest sequence. Other "
+        "workers still hold older ones. Without slices, as the paper's stream flows, it loses more. "
+        + SETTING,
+        purged,
+        says=PAPER,
+        judge=purged_told,
     ),
     Experiment(
         "hybrid-real",

@@ -110,6 +110,18 @@ def rip(pattern: Pattern, cores: int, is_offered: bool = False) -> Figures:
     return _figures(done, arrival)
 
 
+@cache
+def lost(pattern: Pattern, cores: int) -> tuple[int, int]:
+    """The matches of a pattern, and how many of them the published purge loses on so many simulated
+    cores.
+    """
+    chain, agents = paired(pattern)
+    table = costs()
+    crew, of_kind = Crew(cores), table.chains[pattern.kind]
+    done = detect(chain, table.steps, of_kind, crew, agents=agents, purges=True)
+    return done.composites + done.lost, done.lost
+
+
 def sequential(pattern: Pattern, is_offered: bool = False) -> Figures:
     """The same pipeline on one core."""
     return hybrid(pattern, 1, is_offered=is_offered)

@@ -162,3 +162,15 @@ def test_the_table_of_costs_is_read_and_a_bad_one_is_refused(tmp_path) -> None:
     file.write_text("machine = 5\n")
     with pytest.raises(ValueError, match=r"costs\.toml: Expected `str`"):
         read(file)
+
+
+def test_the_published_purge_loses_matches_where_several_work_and_slices_lose_none() -> None:
+    make, _, _ = STREAMS["correlation"]
+    given = chain_of(make(240, 10, 5))
+    whole, alone, several = (
+        detect(given, STEPS, COSTS, Crew(cores), purges=purges)
+        for cores, purges in ((6, False), (1, True), (6, True))
+    )
+    assert (whole.lost, alone.lost) == (0, 0)
+    assert several.lost > 0
+    assert several.composites + several.lost == whole.composites
