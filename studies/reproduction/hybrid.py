@@ -466,8 +466,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "what the published purge loses",
         "The simulated machine, events worked off in slices, but items let go of as published: "
         "sequences by the newest event at their agent, events by the newest sequence. Other "
-        "workers still hold older ones. Without slices, as the paper's stream flows, it loses more. "
-        + SETTING,
+        "workers still hold older ones. Without slices, as in the paper, more is lost. " + SETTING,
         purged,
         says=PAPER,
         judge=purged_told,
