@@ -8,6 +8,7 @@ have it. ``make studies`` runs its tests.
 - ``cdp_on_cuda``: column-based processing on a GPU as published;
 - ``multicore``: hybrid parallelism on up to 64 simulated cores;
 - ``counterexamples``: where the printed versions lose or double something (docs/spec/exactness.md);
+- ``scale``: what networks of many brokers cost that do hardly anything (docs/design);
 - ``device``: what is measured on a GPU, each part in a process of its own (``bench_gpu``);
 - ``bench_operators``, ``bench_multicore``: benchmarks of these (``rexmq bench``).
 """
