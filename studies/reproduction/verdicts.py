@@ -25,8 +25,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import StrEnum
 from statistics import mean, stdev
 
-from scipy.special import stdtrit
-
 Range = tuple[float, float]
 TENTH, HALF = 1.1, 1.5
 ABOVE: Range = (1.0, math.inf)
@@ -205,6 +203,8 @@ def _rounded(value: float, way: str) -> float:
 
 def student(count: int) -> float:
     """Student's t for the two-sided interval of a mean of so many figures, two at least."""
+    from scipy.special import stdtrit  # a machine that only measures need not have it
+
     return float(stdtrit(count - 1, (1 + LEVEL) / 2))
 
 
