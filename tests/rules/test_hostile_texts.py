@@ -131,7 +131,7 @@ BOMBS = {
     "beginnings of statements": ("event;" * (SIZE // 6), "expected the type of the event"),
     "characters that begin no word": ("!" * SIZE, "unexpected character !"),
     "lines": ("a\n" * (SIZE // 2), "a statement of more than 20,000 words"),
-    "rules": ("define A() from B()\n" * (SIZE // 20), "a text of more than 20,000 statements"),
+    "rules": ("define A() from B()\n" * (SIZE // 20), "unknown event type B"),
     "words": ("define A() from B()\n" + "x " * (SIZE // 2), "the text is read up to here"),
 }
 
