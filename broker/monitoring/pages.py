@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -24,7 +24,7 @@ from broker.monitoring.health import reasons_unready
 from broker.monitoring.looks import Looks
 from broker.monitoring.metrics import registry_of
 
-UNAVAILABLE = 503
+BAD_REQUEST, UNAVAILABLE = 400, 503
 
 Page: TypeAlias = Callable[[Request, Mapping[str, Any]], Response]
 
@@ -42,7 +42,13 @@ def pages(looks: Looks, pid: int, api: Api) -> Starlette:
     guarded = {"/metrics": metrics, "/status.json": _status}
     routes = [Route(path, _answer(looks, page)) for path, page in shown.items()]
     routes += [Route(path, _answer(looks, page, api)) for path, page in guarded.items()]
-    return Starlette(routes=[*routes, *api.routes, *asset_routes()])
+    routes += [*api.routes, *asset_routes()]
+    return Starlette(routes=routes, exception_handlers={ClientDisconnect: _gone})
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """A client has left in the midst of what it said: nobody hears the answer."""
+    return Response(status_code=BAD_REQUEST)
 
 
 def _answer(

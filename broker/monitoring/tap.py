@@ -83,7 +83,7 @@ class Tap:
 
     def __init__(self, address: Address, user: str = "") -> None:
         self._address = address
-        self._name = f"page/{os.getpid()}/{user}"
+        self._name = f"page/{user}/{os.getpid()}" if user else f"page-{os.getpid()}"
         self._kept: deque[Kept] = deque()
         self._events = 0
         self.last = 0

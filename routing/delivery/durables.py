@@ -39,7 +39,6 @@ from routing.messages.values import NAME_MAX
 
 FULL_DELAY_S = 10.0
 """Seconds, at least, after which an event comes again for which dead letters have no room."""
-
 DurableChange: TypeAlias = RemoveDurable | KeepDurable | ResendDurable
 
 

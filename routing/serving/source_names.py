@@ -2,8 +2,8 @@
 
 Law 1: with keys, a name is its user's from its first use on (routing.serving.accounts), or as the
 access file binds it: ``sources = ["fridge-*"]`` lets no other user have fridge-7, and this one have
-no other name. What holds of a source holds of its parts, and of recorded events that are published
-as its own.
+no other name. ``page/ada`` is ada's. What holds of a source holds of its parts, and of recorded
+events that are published as its own.
 
 Law 2: a client may not bear the name of another user's source, whether it publishes or not: the
 source would be refused its name, and would be told numbers that are not its own.
@@ -36,7 +36,9 @@ class SourceNames:
         whole = whole_of(name) or name
         if not rights.user or rights.names(whole):
             return
-        if self.is_bound(whole) or self._accounts.owner(whole) not in ("", rights.user):
+        of_a_page = whole.startswith("page/") and not f"{whole}/".startswith(f"page/{rights.user}/")
+        is_taken = self.is_bound(whole) or self._accounts.owner(whole) not in ("", rights.user)
+        if is_taken or of_a_page:
             reason = f"user {rights.user!r} may not publish as {whole!r}: another user's name"
             raise Refusal(Code.NOT_ALLOWED, reason)
 

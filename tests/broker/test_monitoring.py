@@ -371,3 +371,37 @@ def children(pid):
         with open(f"/proc/{pid}/task/{thread}/children") as file:
             found += file.read().split()
     return {int(child) for child in found}
+
+
+def test_who_hangs_up_in_the_midst_of_a_body_leaves_no_traceback(tmp_path):
+    """Anybody can; each would write forty lines."""
+    words = [
+        "broker",
+        "--engine",
+        "naive",
+        "--listen",
+        "tcp://127.0.0.1:*",
+        "--http",
+        "127.0.0.1:0",
+    ]
+    errors = tmp_path / "errors"
+    with (
+        errors.open("w") as log,
+        started(*words, stdout=subprocess.PIPE, stderr=log) as process,
+    ):
+        process.stdout.readline()
+        url = process.stdout.readline().split()[-1].removesuffix("/metrics")
+        host, port = url.removeprefix("http://").split(":")
+        for path, kind in (
+            ("/api/check", "application/json"),
+            ("/events", "application/cloudevents+json"),
+        ):
+            head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\n"
+            with socket.create_connection((host, int(port)), timeout=5) as connection:
+                connection.sendall(f'{head}Content-Length: 1000\r\n\r\n{{"a":'.encode())
+                time.sleep(0.1)
+        assert get(f"{url}/healthz")[0] == 200
+        time.sleep(0.2)
+        process.terminate()
+        process.wait(20)
+    assert "Traceback" not in errors.read_text()

@@ -153,3 +153,14 @@ def test_a_user_with_many_names_makes_none_of_others_free() -> None:
     assert accounts.owner("old") == "ann"
     assert accounts.owner("n0") == ""
     assert accounts.owner(RULE_SOURCE) == ""
+
+
+@pytest.mark.parametrize("name", ["page/ann", "page/ann/17", "page/ann#part-2"])
+def test_what_somebody_publishes_on_the_page_nobody_else_publishes(name: str) -> None:
+    names = SourceNames(Accounts(100))
+    names.check(USERS["ann"], name)
+    names.check(Rights(""), name)
+    with pytest.raises(Refusal, match="another user's name"):
+        names.check(USERS["ben"], name)
+    names.check(Rights("ben", sources=("page/*",)), name)  # as the access file says
+    names.check(USERS["ben"], "page", "page-17", "pages/ann")
