@@ -308,7 +308,7 @@ class Durables:
         return [
             {
                 "name": one.name,
-                "filters": [text for _, text in one.filters],
+                "filters": [f"{text:.200}" for _, text in one.filters],
                 "user": one.rights.user,
                 "heir": one.heir[0],
                 "clients": len(one.attached),

@@ -125,7 +125,7 @@ def sink_facts(sink: Sink) -> Facts:
         "subscriptions": [
             {
                 "number": one.number,
-                "filter": one.text,
+                "filter": f"{one.text:.200}",
                 "waits": one.filter is None,
                 "paused": one.problem,
             }

@@ -224,3 +224,16 @@ def test_a_source_that_is_back_on_a_full_disk_waits_and_goes_on() -> None:
     assert alone.take(b"s2", Refused) == alone.take(b"s2", Confirmed) == []
     room(alone, waiting)
     assert [one.request for one in alone.take(b"s2", Confirmed)] == [1]
+
+
+def test_long_filters_leave_the_status_short() -> None:
+    """Health is told by the status: who may subscribe could make it longer than messages may be."""
+    alone = with_source()
+    spaces = " " * 60_000
+    for peer, durable in ((b"k", ""), (b"d", "billing")):
+        alone.turn((peer, hello()))
+        for number in range(2, 12):
+            text = f"Temp(n > {number}{spaces})"
+            alone.turn((peer, Subscribe(number, number, text, durable=durable)))
+        assert len(alone.take(peer, Confirmed)) == 10
+    assert len(str(alone.broker.status(alone.simulation.now))) < 60_000

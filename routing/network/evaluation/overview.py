@@ -82,7 +82,7 @@ def _tree_facts(tree: ProcessingTree) -> Facts:
         "number": tree.generation.number,
         "father": tree.father,
         "children": sorted(tree.children),
-        "filters": list(tree.filters),
+        "filters": [f"{text:.200}" for text in tree.filters],
         **division_facts(tree.division),
     }
 
