@@ -120,7 +120,7 @@ fuzz: $(VENV)/.ready
 # outside of one ends the run. Flush with the front, then with the end of each array, then with all
 # indices checked. Kernels of each run are kept apart. Left out: what runs without them, in processes
 # of its own or in numba's simulator, what measures memory, calls and how kernels are compiled, and
-# three of many arrays, each of which takes as many pages here.
+# what has many arrays, each of which takes as many pages here.
 GUARDED := $(BIN)/python -m pytest -n 2 --timeout 900 $(or $(FOLDERS),tests/runtime \
 	tests/conformance tests/rules tests/matcher tests/sizes tests/simulator/test_fuzzing.py) \
 	$(addprefix --deselect ,tests/matcher/test_gpu.py tests/matcher/test_compiling.py \
@@ -128,7 +128,8 @@ GUARDED := $(BIN)/python -m pytest -n 2 --timeout 900 $(or $(FOLDERS),tests/runt
 	tests/rules/engine/test_host_of_gpu.py tests/rules/engine/kernels/test_ahead.py \
 	tests/matcher/test_choose.py \
 	tests/matcher/test_vocabulary.py::test_a_hundred_thousand_constraints_on_one_text \
-	tests/conformance/test_matchers.py::test_more_interfaces_than_two_bytes_can_count)
+	tests/conformance/test_matchers.py::test_more_interfaces_than_two_bytes_can_count \
+	tests/conformance/test_matchers.py::test_more_filters_for_one_event_than_there_is_room_for_at_first)
 guarded: $(VENV)/.ready
 	NUMBA_CACHE_DIR=$(CURDIR)/build/guarded $(GUARDED) --guarded front
 	NUMBA_CACHE_DIR=$(CURDIR)/build/guarded $(GUARDED) --guarded end
