@@ -264,8 +264,11 @@ def _typed_rows(rows: Rows, roles: Roles, intake: Intake, decimal: str) -> Rows:
 
 
 def _guessed(rows: Rows, roles: Roles, decimal: str) -> EventType:
-    """The schema that the texts of the good rows mean (E5)."""
+    """The schema that the texts of the good rows mean (E5); of all rows if none is good, so that
+    what is wrong with them is said, and not what rules would make of columns without a value.
+    """
     good = good_rows(len(rows.numbers), rows.bad)
+    good |= not good.any()
     attributes, nullable = [], []
     for name in roles.guessed:
         texts = rows.values[name].filter(pa.array(good)) if rows.bad else rows.values[name]

@@ -222,7 +222,7 @@ def wait_too_long(experiment: Experiment) -> None:
 
 
 def keep_what_is_not_acknowledged(experiment: Experiment) -> None:
-    experiment.sources[0].session._outgoing.unacknowledged = 65_537
+    experiment.sources[0].session.outgoing.unacknowledged = 65_537
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_what_still_waits_in_the_end_is_found(written) -> None:
     assert check(outcome) == []
     (sink,) = broker_of(outcome.experiment, "b3").context.sinks
     sink.queued = 2
-    outcome.experiment.sources[0].session._outgoing.unacknowledged = 1
+    outcome.experiment.sources[0].session.outgoing.unacknowledged = 1
     assert check(outcome) == [
         "broker b3: 2 events still wait for sink ",
         "source s1: 1 events are not acknowledged",

@@ -139,7 +139,7 @@ def test_a_store_that_is_set_back_gives_no_number_twice(how: str) -> None:
     event = batches_of('Temp@50("b", 1)', SCHEMAS)
     network.clients["t"].publish(event, network.mesh.now, 60_000_000, numbered=False)
     network.run(1)
-    assert network.clients["t"].last_sequence == 6
+    assert network.clients["t"].outgoing.last_sequence == 6
     assert found(network) == ["Temp@50 b"]
     logged = [one.text for one in network.mesh.log if isinstance(one, Log)]
     assert KNOWN_BEYOND in logged

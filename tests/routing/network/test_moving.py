@@ -173,7 +173,7 @@ def test_a_source_goes_on_with_its_numbers_at_another_broker(home: str) -> None:
     later.advertise([TEMP])
     network.run(0.5)
     network.take_lines()
-    assert later.last_sequence == 3
+    assert later.outgoing.last_sequence == 3
     later.publish(batches_of('Temp@10("a", 70)', SCHEMAS), network.mesh.now, numbered=False)
     later.promise(20_000_000)
     network.run(0.5)
@@ -197,7 +197,7 @@ def test_a_source_whose_link_is_lost_goes_on_elsewhere(home: str, to: str) -> No
     later.advertise([TEMP])
     network.run(0.5)
     assert network.take_lines() == ["later: confirmed"]
-    assert later.last_sequence == 2
+    assert later.outgoing.last_sequence == 2
     later.publish(batches_of('Temp@10("a", 70)', SCHEMAS), network.mesh.now, numbered=False)
     later.promise(20_000_000)
     network.run(0.5)
