@@ -95,7 +95,7 @@ def random_text(random):
 def read_alone(value):
     """The time that ``rexmq detect`` reads; None where it refuses."""
     try:
-        time, _ = RFC_3339.time_of(value)
+        time = RFC_3339.time_of(value).time
     except BadEvent:
         return None
     return time if time <= RFC_3339_MAX else None
