@@ -170,7 +170,7 @@ kill: $(VENV)/.ready
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
 		matching changes operators subscriptions ways choice brokers peers connect floods store \
-		fanout network simulator multicore_costs processing_costs gpu spark
+		fanout network simulator multicore_costs processing_costs gpu
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench
