@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker.client.address import Address
+    from broker.client.manager import RuleManager
+
+Answer = TypeVar("Answer")
 
 EXAMPLE = "rexmq durable list"
 COLUMNS = ("name", "home", "clients", "queued", "bytes", "given", "acknowledged", "last", "dropped")
@@ -62,10 +65,7 @@ def remove(
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Remove a durable subscription that no client uses, with what waits for it."""
-    from broker import RuleManager
-
-    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        removed = manager.remove_durable(name)
+    removed = _asked(broker, connect_timeout_s, lambda manager: manager.remove_durable(name))
     print(f"{removed['queued']} events were waiting")
 
 
@@ -77,10 +77,7 @@ def keep(
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Go on with a durable subscription that went to a broker which does not come back."""
-    from broker import RuleManager
-
-    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        kept = manager.keep_durable(name)
+    kept = _asked(broker, connect_timeout_s, lambda manager: manager.keep_durable(name))
     print(f"{kept['queued']} events wait")
 
 
@@ -92,18 +89,22 @@ def resend(
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Queue the dead letters of a durable subscription once more."""
-    from broker import RuleManager
-
-    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        resent = manager.resend_durable(name)
+    resent = _asked(broker, connect_timeout_s, lambda manager: manager.resend_durable(name))
     print(f"{resent['queued']} dead letters wait again")
 
 
 def _durables(broker: Address, connect_timeout_s: float) -> Sequence[Mapping[str, Any]]:
+    return _asked(broker, connect_timeout_s, lambda manager: manager.durables())
+
+
+def _asked(
+    broker: Address, connect_timeout_s: float, ask: Callable[[RuleManager], Answer]
+) -> Answer:
+    """The answer to one request at a broker."""
     from broker import RuleManager
 
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        return manager.durables()
+        return ask(manager)
 
 
 EXAMPLES = {

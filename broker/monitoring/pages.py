@@ -17,14 +17,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from broker.errors import BrokerUnreachable, RefusedError
-from broker.monitoring.api import Api
+from broker.monitoring.api import BAD, Api
 from broker.monitoring.assets import asset_routes
 from broker.monitoring.entry import FORBIDDEN, NoEntry
 from broker.monitoring.health import reasons_unready
 from broker.monitoring.looks import Looks
 from broker.monitoring.metrics import registry_of
 
-BAD_REQUEST, UNAVAILABLE = 400, 503
+UNAVAILABLE = 503
 
 Page: TypeAlias = Callable[[Request, Mapping[str, Any]], Response]
 
@@ -48,7 +48,7 @@ def pages(looks: Looks, pid: int, api: Api) -> Starlette:
 
 async def _gone(request: Request, error: Exception) -> Response:
     """A client has left in the midst of what it said: nobody hears the answer."""
-    return Response(status_code=BAD_REQUEST)
+    return Response(status_code=BAD)
 
 
 def _answer(
