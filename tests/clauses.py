@@ -269,6 +269,18 @@ def consumed(events: Events) -> Values:
     return found
 
 
+def consumed_runs(events: Events) -> Values:
+    """How many B of A's key no A before has consumed, and the last of them."""
+    left: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    found: Values = []
+    for time, kind, key, value in in_turn(events):
+        if kind == "B":
+            left[key].append((time, value))
+        elif run := [v for at, v in left.pop(key, []) if at >= time - events.window]:
+            found.append((key, len(run), run[-1]))
+    return found
+
+
 def chains(events: Events) -> Values:
     """How many B of one key have followed one another, none later than a window behind."""
     last: dict[int, tuple[int, int]] = {}
@@ -360,6 +372,11 @@ CLAUSES = {
         runs,
     ),
     "consumed": Clause(selection("last") + " consuming B", consumed),
+    "consumed runs": Clause(
+        "define CE(k, n, v) from A(k = $k) and last 1.. B(k = $k) as run within W us from A "
+        "where k = $k, n = Count(run), v = run.v consuming run",
+        consumed_runs,
+    ),
     "chains": Clause(
         "define CE(k, n) from B(k = $k) where k = $k, n = 1\n"
         "define CE(k, n) from B(k = $k) and last CE(k = $k) within W us from B "
