@@ -7,6 +7,10 @@ Law: a rule that has more matches at an instant yields those that come first in 
 has ended then: it is evaluated at no later instant. That follows from its events alone, so it ends
 at the same instant, with the same composite events, wherever it is evaluated.
 Example: with a bound of 3, ``each A`` of A1 to A5 yields the composite events of A1, A2 and A3.
+
+A rule that finds little may search long: three ``each``, of which no three fit. It ends at the
+instant at which it has asked SEARCHES times as many events whether they fit. Ways of evaluation ask
+different numbers, so of this bound, which keeps a second, the law does not hold.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ from matcher.times import time_text
 
 COMPOSITES_MAX = 1_000_000
 """Composite events that a rule may have at one instant, unless somebody says otherwise."""
+SEARCHES, SEARCHES_MIN = 20, 20_000_000
+"""So many events for each of them, and so many at least, may be asked whether they fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +45,14 @@ class Overrun:
         return self.instant + 1
 
     def __str__(self) -> str:
+        name = plain_name(self.rule)
         if not self.most:
             return (
-                f"rule {plain_name(self.rule)} was being evaluated when a signal ended the broker, "
-                f"twice; it is out of force until it is added again"
+                f"rule {name} was being evaluated when a signal ended the broker, twice; "
+                f"it is out of force until it is added again"
             )
         return (
-            f"rule {plain_name(self.rule)} has more than {self.most} composite events at "
-            f"{time_text(self.instant)} (composites_per_instant_max), and has ended there"
+            f"rule {name} has more than {self.most} composite events at {time_text(self.instant)} "
+            f"(composites_per_instant_max), or looks for them at more than "
+            f"{max(SEARCHES * self.most, SEARCHES_MIN)} events, and has ended there"
         )

@@ -207,8 +207,9 @@ class CdpEngine(Catalogued):
     def fresh(self) -> CdpEngine:
         """A new engine of the same kind and choices."""
         chooser = None if self._chooser is None else self._chooser.fresh()
-        most = None if self._yield_max == growth.UNBOUNDED else self._yield_max
-        return CdpEngine(incremental=self._incremental, chooser=chooser, composites_max=most)
+        return CdpEngine(
+            incremental=self._incremental, chooser=chooser, composites_max=self._yield_max
+        )
 
     def joined(self, others: Sequence[CdpEngine], rules: Iterable[Deployed]) -> CdpEngine:
         """A new engine that evaluates rules, given in the order of E4, as this one and others

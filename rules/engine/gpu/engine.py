@@ -222,8 +222,7 @@ class GpuEngine(Catalogued):
                 before = count if times[0] == instant else 0
                 room = room_in(times, before, most)
                 if room < len(found):
-                    self._catalogue.end(name)
-                    self._overruns.append(Overrun(name, int(times[room]), most))
+                    self._end_overrun(Overrun(name, int(times[room]), most))
                     if room:
                         yield found.first(room)
                     return

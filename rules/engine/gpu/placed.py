@@ -340,18 +340,13 @@ class PlacedEngine(Composite):
             self._pass()
             self._give_up(error, before)  # all is kept that its rules see from before on
             found += self._ours({})
-        self._note_overruns()
+        self._end_overrun(*self._cpu.take_overruns())
+        if self._gpu is not None:
+            self._end_overrun(*self._gpu.take_overruns())
         self._forget()
         self._choose()
         every = [NOTHING if theirs is None else theirs, *found]
         return merged([one for one in every if len(one)], self._places)
-
-    def _note_overruns(self) -> None:
-        """Have the rules end that have on the processor, or on the device."""
-        for engine in (self._cpu, self._gpu):
-            for one in () if engine is None else engine.take_overruns():
-                self._catalogue.end(one.rule)
-                self._overruns.append(one)
 
     def _asked(self, work: Callable[[GpuEngine], Result]) -> tuple[Result | None, Exception | None]:
         """The device's answer, if there is an engine on it, and the error that came instead."""

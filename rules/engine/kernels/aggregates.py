@@ -23,6 +23,7 @@ from rules.engine.kernels.coverage import (
     window_digits,
     word_digits,
 )
+from rules.engine.kernels.emission import search
 from rules.engine.kernels.exact import FLOAT_UNIT, carry_over, deviation, rounded
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.far import is_far, next_in_range
@@ -95,6 +96,7 @@ def gather(state: int, step, number: int, low: int, high: int):  # type: ignore[
     while place < high:
         row = row_offset(state, step.type, heap[start + place * ENTRY_WORDS + 1])
         place += 1
+        search(state)
         arrays.frame(state)[0] = row
         if step.residue < 0 or run(state, step.residue):
             failed = 0

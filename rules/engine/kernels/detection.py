@@ -17,7 +17,7 @@ import numpy as np
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel, part
-from rules.engine.kernels.emission import emit, emit_each, has_room, may_yield, note_run
+from rules.engine.kernels.emission import emit, emit_each, has_room, may_yield, note_run, search
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.far import is_far, last_in_range, next_in_range
 from rules.engine.kernels.layout import (
@@ -34,6 +34,7 @@ from rules.engine.kernels.layout import (
     POLICY_FIRST,
     ROW_TIME,
     RUNS,
+    SEARCHES_LEFT,
     TOO_MANY,
 )
 from rules.engine.kernels.memory import comes_before, find_time, row_offset
@@ -58,6 +59,8 @@ def is_chosen(state: int, type_number: int, row: int, events: int) -> bool:
 @kernel
 def fits(state: int, step, row: int, since: int) -> bool:  # type: ignore[no-untyped-def]
     """Bind a candidate to the step's event; whether it may be selected."""
+    if not search(state):
+        return False
     if step.run == 0 and is_chosen(state, step.type, row, step.event):
         return False  # all events of one match are distinct (S1)
     arrays.frame(state)[step.event + 1] = row_offset(state, step.type, row)
@@ -84,9 +87,6 @@ def select(state: int, place: int, since: int) -> bool:
     step = arrays.steps(state)[place]
     number = list_of(state, step)
     if number < 0:
-        arrays.cursors(state)[place] = 0
-        arrays.cursor_ends(state)[place] = 0
-        arrays.cursor_lists(state)[place] = 0
         return False
     if step.policy == POLICY_EACH:
         low, high = bounds(state, step, number, since)
@@ -223,6 +223,7 @@ def is_absent(state: int, step, since: int, events: int) -> bool:  # type: ignor
     place = start + (end_of_span(state, step, number) - 1) * ENTRY_WORDS
     while place >= start and heap[place] >= early:
         row = heap[place + 1]
+        search(state)
         if not is_chosen(state, step.type, row, events):
             arrays.frame(state)[0] = row_offset(state, step.type, row)
             if step.residue < 0 or run(state, step.residue):
@@ -324,7 +325,7 @@ def bind_terminator(state: int, rule, row: int) -> None:  # type: ignore[no-unty
 @kernel
 def detect(state: int, rule_number: int, row: int) -> int:
     """Evaluate a rule at a terminator, from its beginning or from where it has halted, and write
-    every match: DONE, TOO_MANY when that is all that the rule may yield, or what must grow before
+    every match: DONE, TOO_MANY when the rule may yield or search no more, or what must grow before
     it can go on.
     """
     rule = arrays.rules(state)[rule_number]
@@ -341,10 +342,14 @@ def detect(state: int, rule_number: int, row: int) -> int:
     outlet = arrays.outlets(state)[rule.type]
     count = outlet.count
     limit = count + may_yield(state, rule.source, time)
+    counters[SEARCHES_LEFT] = ~counters[SEARCHES_LEFT]
     final = rule.last_step - 1 if rule.final_each else -1
     forward = True
     status = DONE
     while True:
+        if counters[SEARCHES_LEFT] == -1:
+            status = TOO_MANY
+            break
         if forward and (place == rule.last_step or place == final):
             if place == final:
                 status = emit_final(state, rule_number, place, limit)
@@ -370,6 +375,7 @@ def detect(state: int, rule_number: int, row: int) -> int:
             place += 1
         else:
             place = arrays.steps(state)[place].previous
+    counters[SEARCHES_LEFT] = ~counters[SEARCHES_LEFT]
     if status != DONE and status != TOO_MANY:
         counters[HALTED] = place + 1
     note_run(state, rule.type, rule.source, time, count)

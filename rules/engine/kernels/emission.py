@@ -46,6 +46,7 @@ from rules.engine.kernels.layout import (
     ROW_TIME,
     RUN,
     RUNS,
+    SEARCHES_LEFT,
     TAKEN_DISORDER,
     TAKEN_EVENTS,
     TAKEN_FULL,
@@ -59,6 +60,7 @@ from rules.engine.kernels.layout import (
     YIELDED_AT,
     YIELDED_BY,
 )
+from rules.overrun import SEARCHES, SEARCHES_MIN
 
 TAKEN_WORDS = 8
 RUN_WORDS = RUN.itemsize // 8
@@ -136,8 +138,7 @@ def has_room(state: int, type_number: int, count: int, causes: int) -> bool:
         return True
     counters = arrays.counters(state)
     counters[OUT_TYPE] = type_number
-    counters[OUT_NEED] = count
-    counters[OUT_CAUSES] = causes
+    counters[OUT_NEED], counters[OUT_CAUSES] = count, causes
     return False
 
 
@@ -168,11 +169,24 @@ def may_yield(state: int, source: int, time: int) -> int:
     """How many composite events a rule, whose source is given, may still yield at an instant."""
     counters = arrays.counters(state)
     if counters[YIELDED_BY] != source or counters[YIELDED_AT] != time:
-        counters[YIELDED_BY] = source
-        counters[YIELDED_AT] = time
+        counters[YIELDED_BY], counters[YIELDED_AT] = source, time
         counters[YIELDED] = 0
+        searches = SEARCHES * min(counters[YIELD_MAX], 1 << 56)
+        counters[SEARCHES_LEFT] = max(np.int64(SEARCHES_MIN), searches)
     left: int = counters[YIELD_MAX] - counters[YIELDED]
     return left
+
+
+@part
+def search(state: int) -> bool:
+    """Count an event that a rule looks at; whether it may. While a rule is evaluated SEARCHES_LEFT
+    is the complement of what is left, so at last -1; else it is that, and nothing is counted.
+    """
+    counters = arrays.counters(state)
+    left: int = counters[SEARCHES_LEFT]
+    if left < -1:
+        counters[SEARCHES_LEFT] = left + 1
+    return left != -1
 
 
 @kernel
@@ -228,8 +242,7 @@ def write_match(  # type: ignore[no-untyped-def]
         write_cause(outlet, cause + event, heap, frame[cause_place(event, latest)])
     offset = place + outlet.advances + 1
     arrays.words_at(outlet.offsets, offset + 1)[offset] = cause + events - outlet.first_cause
-    outlet.count = place + 1
-    outlet.causes = cause + events
+    outlet.count, outlet.causes = place + 1, cause + events
 
 
 @kernel
@@ -301,8 +314,7 @@ def emit_each(  # type: ignore[no-untyped-def]
                 cause += 1
         offsets[place] = cause - first_cause
         place += 1
-    outlet.count = place
-    outlet.causes = cause
+    outlet.count, outlet.causes = place, cause
     return status
 
 
@@ -352,8 +364,7 @@ def note_run(state: int, type_number: int, source: int, time: int, before: int) 
     place = arrays.source_ranks(state)[source]
     if count > 0 and runs[count - 1].time == time and runs[count - 1].place > place:
         counters[DISORDER] = 1
-    runs[count].time = time
-    runs[count].place = place
+    runs[count].time, runs[count].place = time, place
     runs[count].type = type_number
     runs[count].count = outlet.count - before
     counters[RUNS] = count + 1
@@ -392,14 +403,10 @@ def take(state: int) -> bool:
         words[place + 2], words[place + 3] = run.type, run.count
         place += RUN_WORDS
     counters[TAKEN_TOP] = place
-    counters[TAKEN_OUTLETS] = touched
-    counters[TAKEN_RUNS] = count
-    counters[TAKEN_EVENTS] = events
-    counters[TAKEN_FULL] = is_full
+    counters[TAKEN_OUTLETS], counters[TAKEN_RUNS] = touched, count
+    counters[TAKEN_EVENTS], counters[TAKEN_FULL] = events, is_full
     counters[TAKEN_DISORDER] = counters[DISORDER]
-    counters[TOUCHED] = 0
-    counters[RUNS] = 0
-    counters[DISORDER] = 0
+    counters[TOUCHED] = counters[RUNS] = counters[DISORDER] = 0
     return True
 
 

@@ -17,7 +17,7 @@ from rules.engine.kernels import arrays
 from rules.engine.kernels.aggregates import FUNCTIONS, aggregate
 from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel, making
-from rules.engine.kernels.emission import note_gone, write_cause
+from rules.engine.kernels.emission import note_gone, search, write_cause
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.far import is_far, last_in_range, next_in_range
 from rules.engine.kernels.layout import ENTRY_WORDS, ROW_TIME
@@ -156,6 +156,7 @@ def last_of_runs(state: int, step, number: int, low: int, place: int) -> int:  #
 @kernel
 def is_of_runs(state: int, step, row: int) -> bool:  # type: ignore[no-untyped-def]
     """Whether an event is of some run: it fits."""
+    search(state)
     arrays.frame(state)[0] = row
     return step.residue < 0 or run(state, step.residue)
 

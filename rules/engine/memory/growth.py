@@ -48,11 +48,10 @@ def new_arrays(yield_max: int = UNBOUNDED) -> Arrays:
     arrays["buckets"] = filled(first_length(128), -1)
     for name in GROWN_WHEN_FULL:
         arrays[name] = zeros((first_length(64),), DTYPES[name])
-    arrays["counters"][layout.LISTS_FREE] = arrays["counters"][layout.SUMMARIES_FREE] = -1
-    arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
-    arrays["counters"][layout.LOOK_MIN] = LOOK_MIN
-    arrays["counters"][layout.LEVEL] = TIME_MIN
-    arrays["counters"][layout.YIELD_MAX] = yield_max
+    counters = arrays["counters"]
+    counters[[layout.LISTS_FREE, layout.SUMMARIES_FREE, layout.YIELDED_BY]] = -1
+    counters[layout.SCAN_MAX], counters[layout.LOOK_MIN] = SCAN_MAX, LOOK_MIN
+    counters[layout.LEVEL], counters[layout.YIELD_MAX] = TIME_MIN, yield_max
     arrays["accesses"]["list"] = -1
     arrays.grow("walked", WALKED_KINDS * WALKED_MAX)
     arrays["evaluating"] = LAST_WORDS.slot()

@@ -216,8 +216,7 @@ class NaiveEngine(Catalogued):
         most = self._composites_max
         if most is None or len(composites) <= most:
             return composites
-        self._catalogue.end(name)
-        self._overruns.append(Overrun(name, instant, most))
+        self._end_overrun(Overrun(name, instant, most))
         return composites[:most]
 
     def _keep(self, event: Occurrence) -> None:

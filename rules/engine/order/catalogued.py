@@ -35,6 +35,12 @@ class Catalogued:
         overruns, self._overruns = self._overruns, []
         return overruns
 
+    def _end_overrun(self, *overruns: Overrun) -> None:
+        """Evaluate rules no more that have ended."""
+        for overrun in overruns:
+            self._catalogue.end(overrun.rule)
+        self._overruns += overruns
+
     def placement(self, name: str) -> Placement | None:
         """Nothing, on the processor."""
         return None

@@ -282,9 +282,7 @@ class PartedEngine(Composite):
         ]
         self._catalogue.advance_groups(marks)
         for part in self._parts:
-            for one in part.engine.take_overruns():
-                self._catalogue.end(one.rule)
-                self._overruns.append(one)
+            self._end_overrun(*part.engine.take_overruns())
         self._forget()
         return [
             (one, places)

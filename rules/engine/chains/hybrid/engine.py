@@ -51,7 +51,6 @@ from rules.engine.engine import Detections
 from rules.engine.kernels import layout
 from rules.engine.linking.linker import LinkedRule
 from rules.engine.linking.loading import pointer_to
-from rules.engine.memory import growth
 from rules.engine.memory.footprints import WORD
 from rules.engine.memory.snapshots import Snapshot
 from rules.errors import Problem, RuleErrors
@@ -80,8 +79,7 @@ class HybridEngine(AipPublished):
 
     def fresh(self) -> HybridEngine:
         """A new engine of the same kind and choices."""
-        most = None if self._yield_max == growth.UNBOUNDED else self._yield_max
-        return HybridEngine(self._crew, self.trials, composites_max=most)
+        return HybridEngine(self._crew, self.trials, composites_max=self._yield_max)
 
     def costs(self) -> Mapping[str, int]:
         """The ticks of each rule: while workers ran, and while composite events were written."""

@@ -59,8 +59,7 @@ class AipPublished(CdpEngine):
 
     def fresh(self) -> AipPublished:
         """A new engine of the same kind and choices."""
-        most = None if self._yield_max == growth.UNBOUNDED else self._yield_max
-        return AipPublished(composites_max=most)
+        return AipPublished(composites_max=self._yield_max)
 
     def refuse(self, rules: RuleSet) -> None:
         """Raise RuleErrors for rules that are no sequences."""
