@@ -8,6 +8,7 @@ kernel gives when it has something to say (``/proc/kmsg``), is refused.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -16,6 +17,11 @@ from typing import Any
 from broker.errors import ConfigurationError
 
 BYTES_MAX = 4 * 2**20
+KEY_PARTS_MAX = 16
+"""Parts of a key, ``a.b.c``: what ``tomllib`` takes for a key is the square of them."""
+_SAID = re.compile(r'"(?:[^"\\]|\\.)*+"?|\'[^\']*+\'?|#.*')
+"""Strings and comments in a line; strings that do not end there go to its end."""
+_APART = re.compile(r"[^\w\s.-]+")
 
 
 def document_of(file: Path, what: str = "") -> dict[str, Any]:
@@ -58,6 +64,11 @@ def _bytes_of(file: Path) -> bytes:
 
 def parsed(text: str, file: Path, what: str = "") -> dict[str, Any]:
     """The tables of the text of a file. ConfigurationError, as ``document_of``."""
+    for number, line in enumerate(text.splitlines(), 1):
+        keys = _APART.split(_SAID.sub("", line))
+        if max(key.count(".") for key in keys) >= KEY_PARTS_MAX:
+            reason = f"a key of more than {KEY_PARTS_MAX} parts"
+            raise ConfigurationError(f"{_place(file, what)}: line {number}: {reason}")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError alone

@@ -26,6 +26,7 @@ from broker.recorded import RecordedEvents
 from broker.schemas import type_of
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
+from routing.names import is_printable
 from rules.errors import Problem, RuleErrors
 from rules.explaining.document import document
 from rules.explaining.explainer import explained
@@ -236,7 +237,8 @@ def _events(
     by_type: dict[str | None, list[Path]] = {}
     for one in request.files:
         path = folder / Path(one.name).name
-        if one.name in (".", "..") or path.name != one.name or path.exists():
+        is_name = is_printable(one.name) and path.name == one.name not in (".", "..")
+        if not is_name or path.exists():
             raise EventError(f"{one.name}: expected files with names of their own")
         path.write_bytes(one.content)
         by_type.setdefault(one.type, []).append(path)

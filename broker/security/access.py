@@ -44,6 +44,7 @@ import msgspec
 
 from broker.documents import parsed, text_of
 from broker.errors import ConfigurationError
+from broker.keys import LINK
 from broker.security.grants import ACTS, grants_of
 from broker.security.keys import public_key
 from broker.security.tables import lines_of
@@ -135,7 +136,13 @@ def load_access(file: Path, limits: Limits = UNLIMITED) -> Access:
                 raise ConfigurationError(f"{table.place('key')}: {owners[key]} has this key, too")
             owners[key] = peer
         if "endpoint" in table.content:
-            servers[_text(table.content["endpoint"], table.place("endpoint"))] = keys[-1]
+            endpoint = _text(table.content["endpoint"], table.place("endpoint"))
+            if not LINK.fullmatch(endpoint):
+                raise ConfigurationError(
+                    f"{table.place('endpoint')}: expected an endpoint such as "
+                    f"tcp://first.example:7461, found {endpoint!r}"
+                )
+            servers[endpoint] = keys[-1]
     if not (owners or tokens):  # a file that is being written, say: it would keep everybody out
         raise ConfigurationError(f"{file}: expected at least one [user.NAME] or [broker.NAME]")
     return Access(owners, servers, _rights(tables, limits), tokens)
@@ -249,9 +256,9 @@ def _tables(
         for name, content in tables.items():
             if not isinstance(content, dict):
                 raise ConfigurationError(f"{file}: [{kind}.{name}]: expected a table")
-            if not is_printable(name):
+            if not (name and is_printable(name)):
                 raise ConfigurationError(
-                    f"{file}: a {kind}'s name that cannot be printed: {name!r}"
+                    f"{file}: a {kind}'s name that is empty or cannot be printed: {name!r}"
                 )
             table = _Table(file, kind, name, content, lines)
             for key in content:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from broker.errors import BeyondRetention, StoreDamaged
 from broker.store.entries import message_of, pack
 from broker.store.values import Entry
@@ -66,7 +68,7 @@ class Extracts:
         after = min(request.after, last) or None  # from the first that is kept
         try:
             if request.outlined:
-                return self._outlined(request, after, last)
+                return self._outlined(request, after, last, cut)
             return self._whole(request, after, last, cut)
         except BeyondRetention as error:
             raise Refusal(Code.TRIMMED, str(error)) from None
@@ -92,11 +94,14 @@ class Extracts:
         except BeyondRetention as error:
             raise Refusal(Code.TRIMMED, str(error)) from None
 
-    def _outlined(self, request: ReadLog, after: int | None, last: int) -> LogExtract:
+    def _outlined(self, request: ReadLog, after: int | None, last: int, cut: bool) -> LogExtract:
         found: list[LogEntry] = []
         outlines = self._log.outlines(after)
         for number, entry in enumerate(outlines, 1):
             if _is_wanted(entry, request):
+                if cut and not set(request.types).issuperset(entry.types):
+                    (whole,) = self._log.at([entry.position])
+                    entry = _cut(whole, request.types)
                 found.append(_told(entry, b""))
             if number == OUTLINES:
                 return tuple(found), entry.position, last
@@ -112,8 +117,8 @@ class Extracts:
         for entry in entries:
             size += len(entry.frames)
             if _is_wanted(entry, request):
-                frames = _cut(entry, request.types) if cut else entry.frames
-                found.append(_told(entry, frames))
+                entry = _cut(entry, request.types) if cut else entry
+                found.append(_told(entry, entry.frames))
             if size >= EXTRACT_BYTES:
                 return tuple(found), entry.position, last
         return tuple(found), last, last
@@ -129,10 +134,17 @@ def _is_wanted(entry: Entry, request: ReadLog) -> bool:
     return is_timely and (not request.types or not set(request.types).isdisjoint(entry.types))
 
 
-def _cut(entry: Entry, types: Iterable[str]) -> bytes:
-    """The frames of an entry with the events of some types alone."""
+def _cut(entry: Entry, types: Iterable[str]) -> Entry:
+    """An entry with the events of some types alone, of which it has one at least."""
     wanted = set(types)
     if wanted.issuperset(entry.types):
-        return entry.frames
+        return entry
     batches = tuple(one for one in message_of(entry).batches if one.type.name in wanted)
-    return pack(encode(Publish(batches)))
+    return replace(
+        entry,
+        types=tuple(sorted({batch.type.name for batch in batches})),
+        events=sum(map(len, batches)),
+        first_time=min(int(batch.time.min()) for batch in batches if len(batch)),
+        last_time=max(int(batch.time.max()) for batch in batches if len(batch)),
+        frames=pack(encode(Publish(batches))),
+    )

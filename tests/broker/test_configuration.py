@@ -9,6 +9,7 @@ import pytest
 
 from broker import keys
 from broker.configuration import load
+from broker.documents import parsed
 from broker.errors import ConfigurationError
 from broker.keys import KEYS, LATE, STRATEGIES
 from broker.sockets import CONNECTED_MISSED_MAX
@@ -129,3 +130,8 @@ def test_a_bad_variable_and_a_bad_flag_are_named():
         load(None, {"REXMQ_CLIENTS_MAX": "many"}, {})
     with pytest.raises(ConfigurationError, match="--clients-max: expected a whole number"):
         load(None, {}, {"clients_max": "many"})
+
+
+def test_dots_that_part_no_keys_are_any_number():
+    text = f'# {"." * 99}\nx = [{"1.5, " * 99}]\ny = "{"a." * 99}" # {"a." * 99}\n'
+    assert parsed(text, Path("f"))["x"] == [1.5] * 99

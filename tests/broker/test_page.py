@@ -457,8 +457,9 @@ def test_a_trial_over_several_files_of_several_forms(tmp_path):
     assert [(one["time"], one["data"]) for one in found["firings"]] == [(340_000_000, {"v": 60.0})]
     error = answer(Request("inspect", files=(files[1], File("temps.csv", temps, "Temp"))))["error"]
     assert error == "temps.csv: expected files with names of their own"
-    error = answer(Request("inspect", files=(File("../a.csv", temps, "Temp"),)))["error"]
-    assert error == "../a.csv: expected files with names of their own"
+    for name in ("../a.csv", "a\0.csv", "a\x1b.csv", ""):
+        error = answer(Request("inspect", files=(File(name, temps, "Temp"),)))["error"]
+        assert error == f"{name}: expected files with names of their own"
 
 
 def test_all_that_is_wrong_with_files_is_told_at_once():

@@ -13,9 +13,11 @@ from broker.cli import main
 from broker.errors import ConfigurationError, PublishBlocked, RefusedError
 from broker.security.access import load_access
 from matcher.model import EventType
+from matcher.rows import batch_of
 from routing.messages import Act, Limits
 
 TEMP = EventType.of("Temp", area="string", value="float")
+SECRET = EventType.of("Secret", v="int")
 FIRE = "rule fire: define Fire(area: string) from Temp(value > 45) as t where area = t.area"
 ALICE, BOB = '[user.alice]\nkey = "alice.key"\n', '[user.bob]\nkey = ["bob.key"]\n'
 RIGHTS = KEYS.replace(ALICE, f'{ALICE}publish = ["Temp"]\ngroups = ["makers"]\n').replace(
@@ -350,3 +352,28 @@ def test_bad_lines_are_told_by_their_number(tmp_path, line, problem, capsys):
     assert problem in str(raised.value)
     assert main(["broker", "--check", *secured(tmp_path, "b1", "rights.toml")]) == 1
     assert problem.partition(":")[0] in capsys.readouterr().err
+
+
+def test_a_log_tells_of_no_types_that_its_reader_may_not_read(folder, tmp_path):
+    (folder / "log.toml").write_text(
+        KEYS.replace(BOB, f'{BOB}subscribe = ["Temp"]\n').replace(
+            ALICE, f'{ALICE}publish = ["*"]\nsubscribe = ["*"]\n'
+        )
+    )
+    data = "--data", str(tmp_path / "data")
+    with (
+        broker("--name", "b1", *secured(folder, "b1", "log.toml"), *data) as (_, endpoint),
+        Publisher(endpoint, name="p", types=[TEMP, SECRET], **keys(folder, "alice")) as source,
+        RuleManager(endpoint, **keys(folder, "bob")) as reader,
+    ):
+        secrets = batch_of(SECRET, [{"v": 1}, {"v": 2}], source="p", times=[1, 3])
+        temp = batch_of(TEMP, [{"area": "a1", "value": 1.0}], source="p", times=[2])
+        source.publish_batch([secrets, temp])  # in one message
+        source.wait(20)
+        for outlined in (False, True):
+            part = reader.read_log(types=["Temp"], outlined=outlined)
+            assert "Secret" not in repr(part)
+            assert [(one.types, one.events) for one in part.entries] == [(("Temp",), 1)]
+            assert {(one.first_time, one.last_time) for one in part.entries} == {(2, 2)}
+            assert part.homes == (("b1", ("Temp",)),)
+            assert [name for name, _ in part.marks] == ["Temp", "Timer"]

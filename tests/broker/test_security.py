@@ -422,6 +422,12 @@ def test_what_is_no_public_key(text):
         ('[user.alice]\nkey = "x"', "[user.alice] key: expected a public key of 40"),
         (f'[user.alice]\nkey = "{"x" * 5000}"', "[user.alice] key: expected a public key of 40"),
         ('[user.alice]\nendpoint = "x"', "[user.alice] has no key 'endpoint'; expected key"),
+        ('[user.""]\nkey = "b1.key"', "a user's name that is empty or cannot be printed: ''"),
+        (
+            '[broker.b1]\nkey = "b1.key"\nendpoint = "http://x"',
+            "[broker.b1] endpoint: expected an endpoint such as tcp://first.example:7461, found",
+        ),
+        ("x = {" + '\'a,\'."b\\"" . ' * 16 + "a = 1}", "line 1: a key of more than 16 parts"),
         (
             '[user.alice]\nkey = "b1.key"\n[broker.b1]\nkey = "b1.key"',
             "[broker.b1] key: user 'alice' has this key, too",

@@ -20,6 +20,7 @@ BAD = {
     "many lines": f'[user.alice]\nkey = "alice.key"\npublish = {["T"] * 10_001}\n',
     "a long grant": f'[user.alice]\nkey = "alice.key"\npublish = ["{"T" * 300}"]\n',
     "nested": f"a = {'[' * 5_000}",
+    "a key of many parts": f"[{'a.' * 50_000}a]\n",
     "too long": "#" * (5 * 2**20),
     "a key that is a pipe": '[user.alice]\nkey = "pipe"\n',
     "a key without end": '[user.alice]\nkey = "/dev/zero"\n',

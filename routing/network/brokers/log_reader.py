@@ -23,15 +23,7 @@ from functools import partial
 from matcher.model import MICROSECONDS
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import (
-    Asked,
-    Code,
-    Confirmed,
-    LogPart,
-    ReadLog,
-    Refused,
-    Rights,
-)
+from routing.messages import Asked, Code, Confirmed, LogPart, ReadLog, Refused, Rights
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.permission import check_log
@@ -181,12 +173,10 @@ class LogReader:
             except Refusal as refusal:
                 answer(Refused(request.request, refusal.code, str(refusal)))
 
-        def read() -> None:
-            answer(self._part(request, rights, marks))
-
         def begin() -> None:
             self.check_room()
-            self._context.callbacks.when_kept(lambda: act(read))
+            read = partial(self._part, request, rights, marks)
+            self._context.callbacks.when_kept(lambda: act(lambda: answer(read())))
 
         act(begin)
 
@@ -200,5 +190,8 @@ class LogReader:
         found = self.log.read(request, cut=rights.grants is not None)
         homes = dict(self._agreed.catalog.homes)
         homes[name] = tuple(self._context.detection.publishers.types)
+        if rights.grants is not None:  # who may not ask for a status is told of no other types
+            homes = {at: tuple(sorted({*types} & {*request.types})) for at, types in homes.items()}
+            marks = tuple(mark for mark in marks if mark[0] in (*request.types, TIMER.name))
         published = tuple((one, types) for one, types in sorted(homes.items()) if types)
         return LogPart(request.request, name, *found, marks, published)
