@@ -99,6 +99,7 @@ def page(status: Mapping[str, Any]) -> str:
     if problem := status.get("store_problem"):
         lines.append(blocked(problem))
     lines += [f"ended: {text}" for text in status.get("overruns", ())]
+    lines += [f"not told: {count:,} {name}" for name, count in status.get("left_out", {}).items()]
     network = status["network"]
     is_alone = len(network["brokers"]) <= 1
     for section, columns in SECTIONS.items():

@@ -30,13 +30,7 @@ from routing.evaluation.duties import NO_DUTIES, Duties, duties_of
 from routing.evaluation.found import as_found
 from routing.evaluation.outbox import Outbox
 from routing.evaluation.replay import Replay
-from routing.evaluation.skew import (
-    JoinedInputs,
-    PulledInputs,
-    SkewLimit,
-    TreeSkew,
-    WaitingInputs,
-)
+from routing.evaluation.skew import JoinedInputs, PulledInputs, SkewLimit, TreeSkew, WaitingInputs
 from routing.evaluation.tree_progress import TreeProgress
 from routing.messages import Forward
 from routing.partition.composites import numbered

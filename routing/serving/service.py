@@ -75,6 +75,7 @@ from routing.serving.status import (
     begin_facts,
     client_facts,
     ended_facts,
+    fitted,
     time_or_none,
     user_facts,
 )
@@ -211,7 +212,7 @@ class Service:
         overview = self._overview.facts(now)
         connections = [link.rights.user for link in self._links]
         subscriptions = [sink.rights.user for sink in self._sinks for _ in sink.interests]
-        return {
+        facts = {
             "broker": self._config.name,
             "version": VERSION,
             "uptime_s": round(now - self._started_at, 3),
@@ -236,6 +237,7 @@ class Service:
             "rates": self.rates.per_second,
             "history": self.rates.history,
         }
+        return fitted(facts)
 
     def _former_types(self) -> Mapping[str, EventType]:
         """The last schemas of types that nobody publishes or mentions any more, and that somebody

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
+
 from matcher.model import EventType
 from routing.delivery.sinks import Sink
 from routing.deployment import Deployed
@@ -29,6 +31,11 @@ UNKNOWN = "?"
 ORIGINS_TOLD = 3
 """In words: so many brokers beyond another, and so many of each one's sources and rules."""
 
+STATUS_BYTES_MAX = 2**24
+LISTS = "clients", "sources", "sinks", "types", "former_types", "rules", "durable"
+"""Lists that users make as long as they like."""
+
+_encode = msgspec.msgpack.Encoder().encode
 Facts: TypeAlias = dict[str, Any]
 
 
@@ -57,6 +64,24 @@ class Holder:
             "standing": self.standing,
             "promise": time_or_none(self.promise),
         }
+
+
+def fitted(facts: Facts) -> Facts:
+    """Facts that fit into a message: of the longest list the longer half of its entries is left
+    out, and counted in ``left_out``, until they do. So nobody's names keep others from a status.
+    """
+    left_out: dict[str, int] = {}
+    if len(_encode([facts[key] for key in LISTS])) <= STATUS_BYTES_MAX:
+        return {**facts, "left_out": left_out}
+    sizes = {key: [len(_encode(one)) for one in facts[key]] for key in LISTS}
+    while sum(map(sum, sizes.values())) > STATUS_BYTES_MAX:
+        key = max(LISTS, key=lambda key: sum(sizes[key]))
+        count = len(sizes[key]) // 2
+        kept = sorted(sorted(range(len(sizes[key])), key=sizes[key].__getitem__)[:count])
+        left_out[key] = left_out.get(key, 0) + len(sizes[key]) - count
+        facts = {**facts, key: [facts[key][place] for place in kept]}
+        sizes[key] = [sizes[key][place] for place in kept]
+    return {**facts, "left_out": left_out}
 
 
 def time_or_none(mark: int | None) -> int | None:

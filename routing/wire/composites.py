@@ -25,16 +25,7 @@ import numpy as np
 
 from matcher.lazy import Lazy
 from matcher.lone import Digest, Lone
-from matcher.model import (
-    DTYPES,
-    Causes,
-    Column,
-    EventBatch,
-    EventIds,
-    Int32s,
-    Int64s,
-    StringColumn,
-)
+from matcher.model import DTYPES, Causes, Column, EventBatch, EventIds, Int32s, Int64s, StringColumn
 from routing.errors import WireError
 from routing.wire.headers import BatchHeader, CausesHeader
 from routing.wire.schemas import Layout, Strings, known_schema

@@ -3,6 +3,7 @@
 import pytest
 from alone import SYNC_S, TEMP, Alone, hello, values, with_source
 
+from matcher.model import EventType
 from routing.delivery.durable import WINDOW
 from routing.effects import Store
 from routing.messages import (
@@ -237,3 +238,19 @@ def test_long_filters_leave_the_status_short() -> None:
             alone.turn((peer, Subscribe(number, number, text, durable=durable)))
         assert len(alone.take(peer, Confirmed)) == 10
     assert len(str(alone.broker.status(alone.simulation.now))) < 60_000
+
+
+def test_types_with_long_names_leave_a_status_that_can_be_sent() -> None:
+    alone = with_source()
+    wide = [
+        EventType.of(f"Wide{number}", **{f"{place:03}{'n' * 240}": "int" for place in range(250)})
+        for number in range(300)
+    ]
+    alone.turn((b"m", hello("m")), (b"m", Advertise(1, tuple(wide))))
+    alone.pass_time(1.0)
+    assert len(alone.take(b"m", Confirmed)) == 1
+    status = alone.broker.status(alone.simulation.now)
+    assert len(str(status)) < 2**24 + 2**20
+    names = [one["name"] for one in status["types"]]
+    assert "Temp" in names, "the longest are left out"
+    assert status["left_out"] == {"types": 301 - len(names)}

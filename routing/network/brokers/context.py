@@ -14,14 +14,7 @@ from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.deployment import Deployments
 from routing.effects import Peer
-from routing.messages import (
-    Asking,
-    Carried,
-    Code,
-    Confirmed,
-    FromClient,
-    Message,
-)
+from routing.messages import Asking, Carried, Code, Confirmed, FromClient, Message
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.router import Router

@@ -29,13 +29,7 @@ import msgspec
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.delivery.arriving_sink import ArrivingSink
 from routing.delivery.deduplicator import Deduplicator
-from routing.durability.records import (
-    DURABLE,
-    DurableRecord,
-    durables_in,
-    last_in,
-    queue_kind,
-)
+from routing.durability.records import DURABLE, DurableRecord, durables_in, last_in, queue_kind
 from routing.errors import Refusal
 from routing.messages import Code, Confirmed, HandOver, HandOverStep, Refused
 from routing.network.brokers.checkpoints import Checkpoints

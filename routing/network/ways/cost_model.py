@@ -34,14 +34,7 @@ from functools import cached_property
 from matcher.model import MICROSECONDS, EventType
 from routing.partition.placement import Tree
 from routing.partition.places import Division
-from routing.wire.sizes import (
-    ASKING_BYTES,
-    MESSAGE,
-    PART,
-    answer_bytes,
-    event_bytes,
-    mark_bytes,
-)
+from routing.wire.sizes import ASKING_BYTES, MESSAGE, PART, answer_bytes, event_bytes, mark_bytes
 from rules.pattern import Policy, Rule, Selected
 
 UNSEEN = 0.5
