@@ -10,9 +10,9 @@ from broker.connect.systems import Pending
 
 
 @contextmanager
-def connected(file):
+def connected(file, **options):
     """The connectors of a file, killed at last."""
-    with started("connect", str(file), stderr=subprocess.PIPE) as process:
+    with started("connect", str(file), stderr=subprocess.PIPE, **options) as process:
         try:
             yield process
         finally:

@@ -40,6 +40,7 @@ SYSTEMS = {
     "kafka": "confluent_kafka",
     "amqp": "aio_pika",
     "webhook": "http",
+    "files": "glob",
 }
 """The systems, each with the package that its module needs, from the extra of its name."""
 DISORDER_S = 5.0
@@ -89,7 +90,8 @@ class SourceTable(_Connector, frozen=True, kw_only=True):
     topic: _Name
     events: Annotated[tuple[str, ...], Meta(min_length=1)]
     dead_letter: _Name
-    body: Literal["json", "cloudevents", "text"] = "json"
+    files: _Settings = None
+    body: Literal["json", "csv", "cloudevents", "text"] = "json"
     type: str | None = None
     pattern: str = ""
     columns: dict[str, str] = {}
@@ -180,6 +182,8 @@ def _source(table: SourceTable, folder: Path) -> SourcePump:
     system, module, said = table.system()
     if fault := name_fault(table.name):
         raise ConfigurationError(f"name: {fault}")
+    if table.body == "csv" and system != "files":
+        raise ConfigurationError("body: csv is expected with files alone")
     with _key("events"):
         types = _declared(table.events)
     type_name = table.type
@@ -196,7 +200,8 @@ def _source(table: SourceTable, folder: Path) -> SourcePump:
     settings = _converted(said, module.Settings, system)
     window = table.window or int(getattr(module, "WINDOW", WINDOW))
     with _key(system):
-        giver: Giver = module.Source(table.name, settings, folder, topic, window)
+        own = {"has_heading": table.body == "csv"} if system == "files" else {}
+        giver: Giver = module.Source(table.name, settings, folder, topic, window, **own)
     letters = DeadLetters(folder / table.dead_letter, table.name)
     is_timed = table.time_column is not None or table.body == "cloudevents"
     disorder_s = table.disorder_s or (DISORDER_S if is_timed else None)

@@ -1,15 +1,18 @@
 """Pumps: messages to the broker, and events to another system, with their acknowledgements.
 
 Law: messages are acknowledged to their system in the order in which it gave them, dead letters too.
+
+Messages with times promise by these, and by the clock only while there are none: what has waited in
+its system for this connector is not late.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import TypeAlias
 
 from broker.client.address import Address
@@ -22,10 +25,12 @@ from broker.connect.systems import CLOSE_S, Gathered, Giver, Message, Pending, T
 from broker.connect.writing import Writing
 from broker.errors import BrokerError, PublishBlocked, RefusedError
 from matcher.errors import BadEvent, EventError
-from matcher.model import EventType
+from matcher.model import MICROSECONDS, EventType
 from routing.messages import Code
 from routing.session import NO_TIME
 
+QUIET_S = 2.0
+"""A system that gives nothing for so long has given what it had."""
 LOT_EVENTS = 4_096
 """Events that leave together at most."""
 _Waiting: TypeAlias = tuple[int, Message, str | None, bool]
@@ -54,19 +59,19 @@ class SourcePump:
         self._waiting: deque[_Waiting] = deque()
         self._refusals: dict[int, RefusedError] = {}
         self._number_had = 0
+        self._newest = self._promise_had = NO_TIME
         self.count = 0
         """Messages that the broker has acknowledged as events."""
 
     async def run(self, address: Address) -> None:
-        """Pump until it is cancelled. Raises BrokerError."""
-        disorder_s = self._disorder_s
+        """Pump until it is cancelled, or nothing will come any more. Raises BrokerError."""
         publisher = AsyncPublisher(
             address,
             name=self.name,
             types=tuple(self._types.values()),
             batch_events=LOT_EVENTS,
             unacknowledged_max=self._window,
-            disorder=None if disorder_s is None else timedelta(seconds=disorder_s),
+            live=self._disorder_s is None,
             on_refusal="keep",
             on_ack=lambda number: self._acknowledged(publisher, number),
         )
@@ -74,8 +79,11 @@ class SourcePump:
             self._acknowledgements = Gathered(self._giver.acknowledge, tasks)
             await self._giver.open()
             try:
-                while True:
-                    await self._publish(publisher, await persist(self._giver.receive))
+                while messages := await self._received(publisher):
+                    await self._publish(publisher, messages)
+                while not publisher.has_acknowledged(publisher.published):
+                    with suppress(PublishBlocked):
+                        await publisher.wait()
             finally:
                 with suppress(BrokerError):  # what it has not by then comes again
                     await publisher.wait(CLOSE_S)
@@ -91,6 +99,25 @@ class SourcePump:
             with suppress(PublishBlocked):  # the messages wait, and those behind them
                 events = events[await publisher.publish_checked(events) :]
         self._acknowledged(publisher, 0)
+        await self._promise(publisher, min(time.time(), self._newest / MICROSECONDS))
+
+    async def _received(self, publisher: AsyncPublisher) -> Sequence[Message]:
+        """The next messages. While there are none, time goes on by the clock."""
+        receiving = asyncio.create_task(persist(self._giver.receive))
+        try:
+            while not (await asyncio.wait([receiving], timeout=QUIET_S))[0]:
+                await self._promise(publisher, time.time() - QUIET_S)
+            return receiving.result()
+        finally:
+            receiving.cancel()
+
+    async def _promise(self, publisher: AsyncPublisher, newest_s: float) -> None:
+        """Promise that messages are no more than ``disorder_s`` older than that moment."""
+        if self._disorder_s is not None:
+            promise = int((newest_s - self._disorder_s) * MICROSECONDS)
+            if promise > self._promise_had:
+                self._promise_had = promise
+                await publisher.promise(promise)
 
     def _read(self, number: int, messages: Sequence[Message]) -> list[Checked]:
         """The events of messages, which wait for the numbers behind this one."""
@@ -101,6 +128,7 @@ class SourcePump:
             else:
                 number += 1
                 events.append(event)
+                self._newest = max(self._newest, event[1])
                 wait((number, message, None, event[1] == NO_TIME))
         return events
 

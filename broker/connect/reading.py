@@ -9,7 +9,9 @@ Law 2: an event without an id of its own has that of its message, so that what c
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,12 +23,13 @@ import msgspec
 from broker.client.outbox import Checked, Rows
 from broker.cloudevents import STRUCTURED, Unsupported, events_of
 from broker.connect.lots import held, rows_of, value_of
-from broker.connect.systems import Message
+from broker.connect.systems import HEADING, Message
 from broker.connect.templates import Template
 from matcher.errors import BadEvent, EventError
+from matcher.formats import csvfiles
 from matcher.formats.jsondata import Members
 from matcher.formats.layout import ID, TIME, TYPE, Layout
-from matcher.model import EventType, Value
+from matcher.model import EventType, Kind, Value
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN
 from routing.session import NO_TIME
 
@@ -58,7 +61,7 @@ class _Type:
         for name, kind, column in self.columns:
             if column in members:
                 data[name] = members[column]
-            elif column in texts:
+            elif column in texts and (texts[column] or kind is Kind.STRING):
                 data[name] = value_of(kind, texts[column])
         return self._rows[0].check(data)
 
@@ -77,7 +80,7 @@ class _Type:
 
 
 class Reading:
-    """Reads messages whose ``body`` is ``json``, ``cloudevents`` or ``text``.
+    """Reads messages whose ``body`` is ``json``, ``csv``, ``cloudevents`` or ``text``.
 
     ``types``: those that events may be of; ``type_name``: of messages that name none. ``pattern``:
     of a text, whose named groups are attributes; without one the text is ``value``.
@@ -99,6 +102,8 @@ class Reading:
         self._type_column, self._id_column = roles.get(TYPE, ""), roles.get(ID, "")
         self._levels: tuple[str, Mapping[str, str] | None] = ("", topic.found(""))
         """The topic of the last message, and the attributes in it."""
+        self._heading = "", ",", list[str]()
+        """The last heading of CSV, the sign between its columns, and their names."""
         self._types = {
             name: _Type(event_type, self._columns(event_type)) for name, event_type in types.items()
         }
@@ -118,8 +123,9 @@ class Reading:
         texts = {**levels, **message.headers} if message.headers else levels
         if self._body == "cloudevents":
             return self._cloud_event(message, texts)
-        if self._body == "text":
-            return self._laid_out({}, {**texts, **self._texts(message.body)}, message)
+        if self._body in ("text", "csv"):
+            own = self._texts(message.body) if self._body == "text" else self._fields(message)
+            return self._laid_out({}, {**texts, **own}, message)
         return self._laid_out(_flat(_object(message.body)), texts, message)
 
     def events(self, messages: Sequence[Message]) -> Sequence[Checked | EventError]:
@@ -176,7 +182,7 @@ class Reading:
         self, members: Mapping[str, Any], texts: Mapping[str, str], message: Message
     ) -> Checked:
         def found(column: str) -> Any:
-            return members[column] if column in members else texts.get(column)
+            return members[column] if column in members else texts.get(column) or None
 
         name = found(self._type_column) if self._type_name is None else self._type_name
         event_type = self._known(name)
@@ -221,11 +227,22 @@ class Reading:
             raise BadEvent(f"type: expected one of {expected}, found {name!r}")
         return event_type
 
-    def _texts(self, body: bytes) -> dict[str, str]:
+    def _fields(self, message: Message) -> dict[str, str]:
+        """The fields of a row of CSV, by the names in its table's heading."""
+        heading = message.headers.get(HEADING, "")
+        if heading != self._heading[0]:
+            self._heading = heading, *csvfiles.heading(io.BytesIO(heading.encode()), Layout(), "")
+        _, delimiter, names = self._heading
         try:
-            text = body.decode()
-        except UnicodeDecodeError:
-            raise BadEvent("expected a text in UTF-8") from None
+            (fields,) = csv.reader([_decoded(message.body)], delimiter=delimiter, strict=True)
+        except csv.Error as error:
+            raise BadEvent(f"expected a row of CSV in one line: {error}") from None
+        if len(fields) != len(names):
+            raise BadEvent(f"expected {len(names)} fields, found {len(fields)}")
+        return dict(zip(names, fields, strict=True))
+
+    def _texts(self, body: bytes) -> dict[str, str]:
+        text = _decoded(body)
         match = self._pattern.fullmatch(text)
         if match is None:
             raise BadEvent(f"expected a text of {self._pattern.pattern!r}, found {text[:100]!r}")
@@ -251,6 +268,13 @@ def _known(value: Any) -> Any:
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 """Made once: that takes longer than a message."""
+
+
+def _decoded(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise BadEvent("expected a text in UTF-8") from None
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from broker.connect.pumps import SinkPump, SourcePump
 
 
 def run(connectors: Connectors) -> None:
-    """Pump until SIGTERM or SIGINT. Raises BrokerError."""
+    """Pump until SIGTERM or SIGINT, or until all that there is to pump was. Raises BrokerError."""
     asyncio.run(_run(connectors))
 
 
@@ -20,9 +20,10 @@ async def _run(connectors: Connectors) -> None:
         loop.add_signal_handler(number, end.set)
     pumps: list[SourcePump | SinkPump] = [*connectors.sources, *connectors.sinks]
     tasks = [asyncio.create_task(pump.run(connectors.address)) for pump in pumps]
+    over = asyncio.create_task(asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION))
     ending = asyncio.create_task(end.wait())
-    await asyncio.wait([*tasks, ending], return_when=asyncio.FIRST_COMPLETED)
-    for task in (*tasks, ending):
+    await asyncio.wait([over, ending], return_when=asyncio.FIRST_COMPLETED)
+    for task in (*tasks, over, ending):
         task.cancel()
     failures = await asyncio.gather(*tasks, return_exceptions=True)
     for failure in failures:

@@ -27,6 +27,8 @@ CLOSE_S = 5.0
 PLAIN = "".join(map(chr, range(0x20, 0x7F))).translate(dict.fromkeys(map(ord, '"%')))
 """Characters that are not percent-encoded (CloudEvents 1.0.2, HTTP binding, 3.1.3.2)."""
 PAUSE_MIN_S, PAUSE_MAX_S = 0.25, 30.0
+HEADING = "$heading"
+"""The header that is the first line of a table of CSV, of which the message is a row."""
 T = TypeVar("T")
 
 
@@ -94,7 +96,7 @@ class Giver(Protocol):
         """Connect. Raises SystemLost."""
 
     async def receive(self) -> Sequence[Message]:
-        """The next messages, one at least. Raises SystemLost."""
+        """The next messages; none if none will come any more. Raises SystemLost."""
 
     async def acknowledge(self, messages: Sequence[Message]) -> None:
         """Acknowledge messages, the next ones of those that were received. Raises SystemLost."""

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from event_batches import batch_of_events
 
-from broker.connect import amqp, kafka, mqtt, nats, redis, webhook
+from broker.connect import amqp, files, kafka, mqtt, nats, redis, webhook
 from broker.connect.configuration import SinkTable, SourceTable, connectors_of
 from broker.connect.dead_letters import DeadLetters
 from broker.connect.reading import Reading
@@ -24,7 +24,7 @@ from routing.messages import Delivery
 from routing.session import NO_TIME
 
 PAGE = (Path(__file__).parents[3] / "docs" / "connect.md").read_text()
-SETTINGS = [module.Settings for module in (amqp, kafka, mqtt, nats, redis, webhook)]
+SETTINGS = [module.Settings for module in (amqp, files, kafka, mqtt, nats, redis, webhook)]
 AT = "1970-01-01T00:00:01.500000Z"
 TEMP = EventType.of("Temp", area="string", value="float", floor="int?")
 SOURCE = """[[source]]
@@ -214,6 +214,7 @@ def test_a_dead_letter_is_a_line_with_its_reason(tmp_path):
         (SOURCE.replace('name = "plant"\n', ""), "[[source]] 1: Object missing required field"),
         (SOURCE + "window = 0", "[[source]] 1: window: Expected `int` >= 1"),
         (SOURCE + 'body = "avro"', "[[source]] 1: body: Invalid enum value 'avro'"),
+        (SOURCE + 'body = "csv"', "[[source]] 1: body: csv is expected with files alone"),
         (SOURCE + 'type = "Smoke"', "[[source]] 1: type: expected one of Temp, found 'Smoke'"),
         (SOURCE + 'pattern = "("', "[[source]] 1: pattern: "),
         (SOURCE + 'time_unit = "h"', "[[source]] 1: time_unit: expected s or ms"),
@@ -224,7 +225,7 @@ def test_a_dead_letter_is_a_line_with_its_reason(tmp_path):
         (SINK, "[[sink]] 1: expected one of mqtt, nats, redis, kafka, amqp, webhook, found none"),
         (
             SOURCE + "nats = {}",
-            "[[source]] 1: expected one of mqtt, nats, redis, kafka, amqp, found",
+            "[[source]] 1: expected one of mqtt, nats, redis, kafka, amqp, files, found",
         ),
         (SINK + 'key = "{x}"\nnats = {}', "[[sink]] 1: key: expected with kafka alone"),
         (of("redis", "{}"), "[[source]] 1: redis: topic: expected the name of one stream"),
@@ -248,6 +249,11 @@ def test_a_file_is_refused_by_its_place(tmp_path, text, reason):
 @pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
 def test_the_files_of_the_page_are_right(tmp_path, text):
     file = tmp_path / "plant.toml"
+    if not text.startswith("["):  # the lines of a system
+        sink = "" if "files" in text else SINK.replace('topic = ""', text)
+        file.write_text(re.sub("topic.*", "", SOURCE).replace("mqtt = {}", text) + sink)
+        assert len(connectors_of(file).sources) == 1
+        return
     file.write_text(text)
     made = connectors_of(file)
     assert [pump.name for pump in (*made.sources, *made.sinks)] == ["plant", "alerts"]
