@@ -102,11 +102,14 @@ def nats(folder: Path, *lines: str) -> Server:
     return Server(port, "nats-server", "-a", "127.0.0.1", "-p", str(port), *how)
 
 
-def redis(folder: Path) -> Server:
-    """Redis, with all that it has acknowledged on the disk."""
+def redis(folder: Path, *more: str) -> Server:
+    """Redis, with all that it has acknowledged on the disk; it listens as these options say, if
+    some do.
+    """
     port = free_port()
     words = "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--appendfsync", "always"
-    return Server(port, "redis-server", "--port", str(port), *words)
+    how = [word.replace("PORT", str(port)) for word in more] or ["--port", str(port)]
+    return Server(port, "redis-server", *words, *how)
 
 
 def rabbitmq(folder: Path) -> Server:

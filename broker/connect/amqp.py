@@ -16,16 +16,15 @@ from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractRobus
 from aio_pika.exceptions import AMQPError, PublishError
 from yarl import URL
 
+from broker.connect.access import Access, check_url
 from broker.connect.systems import (
     CONNECT_S,
-    Access,
     Inbox,
     Message,
     Outgoing,
     Pending,
     Singly,
     SystemLost,
-    check_url,
 )
 from broker.connect.templates import Template
 from matcher.errors import BadEvent
@@ -52,9 +51,10 @@ class _Connection:
 
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._name, self._settings, self._window = name, settings, window
-        url = URL(settings.url)
+        url, password = URL(settings.url), settings.password(folder)
         if settings.username:
-            url = url.with_user(settings.username).with_password(settings.password(folder))
+            url = url.with_user(settings.username)
+        url = url.with_password(password) if password is not None else url
         self._url = url
         self._context = settings.tls(folder) if url.scheme == "amqps" else None
         self._connection: AbstractRobustConnection | None = None
@@ -79,7 +79,7 @@ class _Connection:
         raise NotImplementedError
 
     def _lost(self, error: Exception) -> SystemLost:
-        return SystemLost(f"{self._settings.url}: {error or type(error).__name__}")
+        return SystemLost(f"{self._settings.url}: {self._settings.reason(error)}")
 
 
 class Source(_Connection):

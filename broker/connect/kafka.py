@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,11 +27,11 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from broker.connect.access import Access
 from broker.connect.systems import (
     CLOSE_S,
     CONNECT_S,
     PAUSE_MIN_S,
-    Access,
     Message,
     Pending,
     SystemLost,
@@ -45,6 +47,11 @@ WINDOW = 16_384
 """Messages of a source that are under way: the server keeps none of them for it."""
 LOT = 1_024
 """Messages that are read at once, while the broker has others."""
+_FILES = {
+    "ssl.ca.location": "ca_file",
+    "ssl.certificate.location": "cert_file",
+    "ssl.key.location": "key_file",
+}
 KEY = "$key"
 """The header that is the key of a message."""
 
@@ -57,25 +64,32 @@ class Settings(Access, frozen=True, kw_only=True):
     start: Literal["earliest", "latest"] = "earliest"
     options: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
 
-    def common(self, name: str, folder: Path) -> dict[str, Any]:
-        """The options of librdkafka that sources and sinks have in common. Raises OSError."""
+    def common(self, name: str, folder: Path, faults: deque[str]) -> dict[str, Any]:
+        """The options of librdkafka that sources and sinks have in common; it adds its errors to
+        ``faults``. Raises ConfigurationError.
+        """
         common: dict[str, Any] = {
             "bootstrap.servers": self.servers,
             "client.id": name,
-            "error_cb": self._on_error,
+            "error_cb": partial(self._on_error, faults),
             "log_level": 2,  # what is worth a line comes as an error
         }
-        if self.ca_file:
-            common |= {"ssl.ca.location": str(folder / self.ca_file)}
+        password = self.password(folder)
+        files = {option: self.path(folder, key) for option, key in _FILES.items()}
+        common |= {option: file for option, file in files.items() if file is not None}
+        if any(files.values()):
+            self.tls(folder)  # which says what is wrong with the files
         if self.username:
             common |= {"sasl.username": self.username, "sasl.mechanisms": "PLAIN"}
-            common |= {"sasl.password": self.password(folder) or ""}
-        if self.ca_file or self.username:
-            words = "sasl_" * bool(self.username) + ("ssl" if self.ca_file else "plaintext")
+            common |= {"sasl.password": password or ""}
+        if any(files.values()) or self.username:
+            words = "sasl_" * bool(self.username) + ("ssl" if any(files.values()) else "plaintext")
             common |= {"security.protocol": words}
         return common
 
-    def _on_error(self, error: KafkaError) -> None:
+    def _on_error(self, faults: deque[str], error: KafkaError) -> None:
+        verified = "certificate verify failed" not in error.str()
+        faults.append(error.str() if verified else f"{self.verifier}: {error.str()}")
         fields = {"servers": self.servers, "reason": error.str()}
         log("warning", "error of another system", fields, "connect")
 
@@ -87,11 +101,12 @@ class Source:
         self, name: str, settings: Settings, folder: Path, topic: Template, window: int
     ) -> None:
         self._settings, self._window = settings, window
+        self._faults = deque[str](maxlen=1)
         escaped = topic.regex.replace(r"\-", "-")  # librdkafka knows no such escape
         self._topic = f"^{escaped}$" if topic.names else topic.filled({})
         with _known_options():
             self._consumer = Consumer(
-                settings.common(name, folder)
+                settings.common(name, folder, self._faults)
                 | {
                     "group.id": settings.group or name,
                     "group.instance.id": name,  # one that is back has its partitions at once
@@ -126,7 +141,7 @@ class Source:
         await asyncio.to_thread(self._store, last)
 
     def _open(self) -> None:
-        _reach(self._consumer, self._settings)
+        _reach(self._consumer, self._settings, self._faults)
         self._consumer.subscribe([self._topic])
 
     def _poll(self) -> Sequence[Record]:
@@ -169,9 +184,10 @@ class Sink:
 
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._settings = settings
+        self._faults = deque[str](maxlen=1)
         with _known_options():
             self._producer = Producer(
-                settings.common(name, folder)
+                settings.common(name, folder, self._faults)
                 | {"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 0}
                 | settings.options
             )
@@ -181,7 +197,7 @@ class Sink:
 
     async def open(self) -> None:
         """Connect. Raises SystemLost."""
-        await asyncio.to_thread(_reach, self._producer, self._settings)
+        await asyncio.to_thread(_reach, self._producer, self._settings, self._faults)
         self._polling = asyncio.create_task(self._poll())
 
     async def send(self, lot: Sequence[Pending]) -> None:
@@ -236,11 +252,13 @@ def _known_options() -> Iterator[None]:
         raise ValueError(f"options: {error.args[0].str()}") from None
 
 
-def _reach(client: Consumer | Producer, settings: Settings) -> None:
+def _reach(client: Consumer | Producer, settings: Settings, faults: deque[str]) -> None:
     try:
         client.list_topics(timeout=CONNECT_S)
     except KafkaException as error:
-        raise SystemLost(f"{settings.servers}: {error.args[0].str()}") from None
+        client.poll(0)  # which has it tell its errors
+        reason = faults[-1] if faults else error.args[0].str()
+        raise SystemLost(f"{settings.servers}: {reason}") from None
 
 
 def _fault(error: KafkaError) -> BadEvent:

@@ -25,18 +25,17 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from broker.connect.access import Access, check_url
 from broker.connect.systems import (
     CLOSE_S,
     CONNECT_S,
     PAUSE_MAX_S,
     PAUSE_MIN_S,
-    Access,
     Inbox,
     Message,
     Outgoing,
     Pending,
     SystemLost,
-    check_url,
 )
 from broker.connect.templates import Template
 from broker.log import log
@@ -96,8 +95,9 @@ class _Connection:
             protocol=paho.MQTTv5 if self._is_5 else paho.MQTTv311,
             manual_ack=True,
         )
+        password = settings.password(folder)
         if settings.username:
-            client.username_pw_set(settings.username, settings.password(folder))
+            client.username_pw_set(settings.username, password)
         if settings.url.startswith("mqtts:"):
             client.tls_set_context(settings.tls(folder))
         client.max_inflight_messages_set(window)
@@ -126,9 +126,10 @@ class _Connection:
                     asyncio.to_thread(client.connect, str(parts.hostname), port, **options)
                 )
                 await self._connected
-        except (OSError, TimeoutError) as error:
-            reason = getattr(error, "strerror", None) or "no answer"
-            raise SystemLost(f"{self._settings.url}: {reason}") from None
+        except TimeoutError:
+            raise SystemLost(f"{self._settings.url}: no answer") from None
+        except OSError as error:
+            raise SystemLost(f"{self._settings.url}: {self._settings.reason(error)}") from None
         self._start(self._look_after())
 
     async def close(self) -> None:

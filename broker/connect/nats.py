@@ -19,17 +19,16 @@ from nats.aio.msg import Msg
 from nats.errors import Error, MaxPayloadError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
+from broker.connect.access import Access, check_url
 from broker.connect.systems import (
     CONNECT_S,
     PLAIN,
-    Access,
     Inbox,
     Message,
     Outgoing,
     Pending,
     Singly,
     SystemLost,
-    check_url,
     quoted_headers,
 )
 from broker.connect.templates import Template
@@ -59,6 +58,8 @@ class _Connection:
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._name, self._settings, self._window = name, settings, window
         self._client = Client()
+        self._fault: Exception | None = None
+        """The client's last error: it tries again, and is given up with this one."""
         self._options: dict[str, Any] = {
             "user": settings.username or None,
             "password": settings.password(folder),
@@ -89,11 +90,14 @@ class _Connection:
         """Do what follows the connection."""
 
     async def _on_error(self, error: Exception) -> None:
-        fields = {"url": self._settings.url, "reason": _reason(error)}
+        self._fault = error
+        fields = {"url": self._settings.url, "reason": self._settings.reason(error)}
         log("warning", "error of another system", fields, "connect")
 
     def _lost(self, error: Exception) -> SystemLost:
-        return SystemLost(f"{self._settings.url}: {_reason(error)}")
+        if isinstance(error, TimeoutError) and self._fault is not None:
+            error = self._fault
+        return SystemLost(f"{self._settings.url}: {self._settings.reason(error)}")
 
 
 class Source(_Connection):
@@ -195,7 +199,3 @@ class Sink(_Connection):
             raise BadEvent("the server refuses it: too large") from None
         except _ERRORS as error:
             raise self._lost(error) from None
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

@@ -14,13 +14,12 @@ from msgspec import Meta
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
+from broker.connect.access import Access, check_url
 from broker.connect.systems import (
     CONNECT_S,
-    Access,
     Message,
     Pending,
     SystemLost,
-    check_url,
 )
 from broker.connect.templates import Template
 from matcher.errors import BadEvent
@@ -34,6 +33,7 @@ _ERRORS = (RedisError, OSError)
 class Settings(Access, frozen=True, kw_only=True):
     """The table ``redis`` of a source or a sink."""
 
+    NEEDS_USER = False
     url: str = "redis://127.0.0.1:6379"
     group: str = ""
     field: str = "body"
@@ -49,11 +49,19 @@ class _Connection:
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._name, self._settings, self._window = name, settings, window
         options: dict[str, Any] = {}
-        if settings.username or settings.password_file:
-            options |= {"username": settings.username or None}
-            options |= {"password": settings.password(folder)}
-        if settings.url.startswith("rediss:") and settings.ca_file:
-            options |= {"ssl_ca_certs": str(folder / settings.ca_file)}
+        password = settings.password(folder)
+        if settings.username or password is not None:
+            options |= {"username": settings.username or None, "password": password}
+        if settings.url.startswith("rediss:"):
+            settings.tls(folder)  # which says what is wrong with the files
+            options |= {
+                option: settings.path(folder, key)
+                for option, key in (
+                    ("ssl_ca_certs", "ca_file"),
+                    ("ssl_certfile", "cert_file"),
+                    ("ssl_keyfile", "key_file"),
+                )
+            }
         self._client: Any = Redis.from_url(
             settings.url, socket_connect_timeout=CONNECT_S, socket_timeout=CONNECT_S, **options
         )
@@ -70,7 +78,7 @@ class _Connection:
         await self._client.aclose()
 
     def _lost(self, error: Exception) -> SystemLost:
-        return SystemLost(f"{self._settings.url}: {error}")
+        return SystemLost(f"{self._settings.url}: {self._settings.reason(error)}")
 
 
 class Source(_Connection):

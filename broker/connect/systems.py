@@ -8,17 +8,14 @@ good.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from msgspec import Struct
 
-from broker.documents import text_of
-from broker.errors import BrokerError, ConfigurationError
+from broker.errors import BrokerError
 from broker.log import log
 
 CONNECT_S = 10.0
@@ -150,46 +147,11 @@ class Singly:
             pending.tell()
 
 
-class Access(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Keys of every system: who the connector is, and who the server's certificate is to be of."""
-
-    username: str = ""
-    password_file: str = ""
-    ca_file: str = ""
-
-    def password(self, folder: Path) -> str | None:
-        """The password in the file, if there is one. Raises ConfigurationError."""
-        if not self.password_file:
-            return None
-        return text_of(folder / self.password_file, "password_file").strip()
-
-    def tls(self, folder: Path) -> ssl.SSLContext:
-        """How servers are verified: by the certificates of the file, or the system's. Raises
-        ConfigurationError.
-        """
-        if not self.ca_file:
-            return ssl.create_default_context()
-        file = folder / self.ca_file
-        try:
-            # The context of no certificates would take the system's.
-            return ssl.create_default_context(cadata=text_of(file, "ca_file") or "none")
-        except (ssl.SSLError, ValueError, TypeError):
-            raise ConfigurationError(f"ca_file: {file}: expected certificates (PEM)") from None
-
-
 def quoted_headers(message: Outgoing) -> dict[str, str]:
     """The headers of a message, and the attributes of its CloudEvent, as HTTP and NATS bear them:
     other characters than printable ones of ASCII are percent-encoded.
     """
     return {name: quote(text, safe=PLAIN) for name, text in message.all_headers("ce-").items()}
-
-
-def check_url(url: str, *schemes: str) -> None:
-    """Raise ValueError unless a URL has one of these schemes, and a host."""
-    parts = urlsplit(url)
-    if parts.scheme not in schemes or not parts.hostname:
-        expected = " or ".join(f"{scheme}://HOST:PORT" for scheme in schemes)
-        raise ValueError(f"url: expected {expected}, found {url!r}")
 
 
 async def persist(attempt: Callable[[], Awaitable[T]]) -> T:

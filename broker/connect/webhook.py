@@ -8,6 +8,7 @@ once. What it fails at (5xx) is tried ``tries`` times, and what it does not hear
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import http.client
@@ -21,9 +22,9 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Meta
 
+from broker.connect.access import Access, check_url
 from broker.connect.systems import (
     PAUSE_MAX_S,
     PAUSE_MIN_S,
@@ -31,7 +32,6 @@ from broker.connect.systems import (
     Pending,
     Singly,
     SystemLost,
-    check_url,
     quoted_headers,
 )
 from broker.documents import content_of
@@ -43,9 +43,10 @@ LATER_MAX_S = 3_600.0
 """A receiver that asks for a longer pause gets this one."""
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table ``webhook`` of a sink."""
+class Settings(Access, frozen=True, kw_only=True):
+    """The table ``webhook`` of a sink. A password without a user is a token."""
 
+    NEEDS_USER = False
     url: str
     secret_file: str = ""
     content_type: str = ""
@@ -98,7 +99,10 @@ class Sink:
         self._settings = settings
         file = settings.secret_file
         self._secret = content_of(folder / file, "secret_file").strip() if file else b""
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        context = settings.tls(folder) if settings.url.startswith("https:") else None
+        own = urllib.request.HTTPSHandler(context=context)
+        self._opener = urllib.request.build_opener(_NoRedirects, own)
+        self._headers = _authorization(settings.username, settings.password(folder))
         self._singly = Singly(self._send)
         self._pace_s = 0.0
         """Seconds between two posts at least, as the receiver has asked."""
@@ -112,7 +116,7 @@ class Sink:
         settings = self._settings
         if not settings.origin:
             return
-        headers = {"WebHook-Request-Origin": settings.origin}
+        headers = {**self._headers, "WebHook-Request-Origin": settings.origin}
         request = urllib.request.Request(settings.url, None, headers, method="OPTIONS")
         answer = await asyncio.to_thread(self._answer, request)
         allowed = answer.headers.get("webhook-allowed-origin", "")
@@ -159,7 +163,7 @@ class Sink:
     def _request(self, message: Outgoing) -> urllib.request.Request:
         url = f"{self._settings.url.rstrip('/')}/{quote(message.topic)}".rstrip("/")
         own_id = quote(message.id, safe="/#:")
-        headers = quoted_headers(message)
+        headers = {**quoted_headers(message), **self._headers}
         headers["Content-Type"] = self._settings.content_type or message.content_type
         headers["Webhook-Id"] = own_id
         if self._secret:
@@ -175,7 +179,16 @@ class Sink:
             error.close()
             return _Answer(error.code, f"{error.code} {error.reason}", _lower(error.headers))
         except (OSError, http.client.HTTPException) as error:
-            return _Answer(0, str(error))
+            cause = error.reason if isinstance(error, urllib.error.URLError) else error
+            shown = cause if isinstance(cause, BaseException) else error
+            return _Answer(0, self._settings.reason(shown))
+
+
+def _authorization(user: str, password: str | None) -> dict[str, str]:
+    if user:
+        pair = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
+        return {"Authorization": f"Basic {pair}"}
+    return {} if password is None else {"Authorization": f"Bearer {password}"}
 
 
 def _lower(headers: Message) -> dict[str, str]:

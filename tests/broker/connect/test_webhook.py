@@ -68,7 +68,7 @@ def _short_pauses(monkeypatch):
 
 
 def sent(folder, url, **settings):
-    sink = webhook.Sink("w", webhook.Settings(url, **settings), folder, 1)
+    sink = webhook.Sink("w", webhook.Settings(url=url, **settings), folder, 1)
     asyncio.run(confirmed(sink, MESSAGE))
 
 
@@ -102,7 +102,7 @@ def test_what_is_refused_is_not_posted_for_ever(tmp_path, receiver, given, count
 def test_a_receiver_that_is_away_is_waited_for(tmp_path, caplog):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    sink = webhook.Sink("w", webhook.Settings(f"http://127.0.0.1:{port}"), tmp_path, 1)
+    sink = webhook.Sink("w", webhook.Settings(url=f"http://127.0.0.1:{port}"), tmp_path, 1)
 
     async def send():
         sending = asyncio.create_task(confirmed(sink, MESSAGE))
@@ -137,7 +137,7 @@ def test_a_pause_that_cannot_be_read_or_is_over_is_none(later):
 def test_a_receiver_is_asked_whether_it_wants_messages_and_how_many(tmp_path, allowed):
     answer = [("WebHook-Allowed-Origin", allowed), ("WebHook-Allowed-Rate", "300")]
     with receiving(answer=answer) as (url, _, posts):
-        sink = webhook.Sink("w", webhook.Settings(url, origin="plant.example"), tmp_path, 1)
+        sink = webhook.Sink("w", webhook.Settings(url=url, origin="plant.example"), tmp_path, 1)
 
         async def send():
             await sink.open()
@@ -157,7 +157,7 @@ def test_a_receiver_is_asked_whether_it_wants_messages_and_how_many(tmp_path, al
 def test_a_receiver_that_wants_nothing_is_sent_nothing(tmp_path, given, answer, reason):
     with receiving(answer=answer) as (url, statuses, posts):
         statuses += given
-        sink = webhook.Sink("w", webhook.Settings(url, origin="plant.example"), tmp_path, 1)
+        sink = webhook.Sink("w", webhook.Settings(url=url, origin="plant.example"), tmp_path, 1)
         with pytest.raises(SystemLost, match=f"does not allow 'plant.example'.*{reason}"):
             asyncio.run(sink.open())
     assert len(posts) == 1
