@@ -24,11 +24,13 @@ def command(
     """
     from broker.connect.configuration import connectors_of
     from broker.connect.run import run
+    from broker.log import start_logging
 
     connectors = connectors_of(file)
     if check:
         print(f"{file}: {len(connectors.sources)} sources, {len(connectors.sinks)} sinks")
         return
+    start_logging("warning")
     try:
         run(connectors)
     finally:

@@ -234,12 +234,16 @@ def test_rows_of_csv_have_the_columns_of_their_heading(tmp_path):
 
 
 def test_what_has_waited_for_the_connector_is_not_late(tmp_path):
-    """Lines of an hour are read in lots; only when all are read are later ones late."""
+    """Lines of an hour are read in lots, one of which is late for the others. The log tells of a
+    file that is gone.
+    """
     more = 'time_column = "at"\nwindow = 50'
     with broker("--data", str(tmp_path / "b1")) as (_, endpoint):
         file, log = written(tmp_path, endpoint, more=more), tmp_path / "logs" / "a1.log"
         begun, numbers = time.time() - 3_600, range(500)
         lines = [json.dumps({"at": begun + 7 * n, "value": n}) for n in numbers]
+        gone = {"path": "logs/gone.log", "token": "t", "device": 1, "inode": 1, "offset": 7}
+        (tmp_path / "plant.positions").write_text(json.dumps([gone]))
         lines.insert(-1, json.dumps({"at": begun, "value": -1}))
         log.write_text("\n".join([*lines, ""]))
         with Subscriber(endpoint, "Temp()") as sink, connected(file) as process:
@@ -248,6 +252,7 @@ def test_what_has_waited_for_the_connector_is_not_late(tmp_path):
             said = process.communicate(timeout=60)[1]
     assert had == [*numbers]
     assert said.splitlines()[-1] == "source plant: 500 messages, 1 dead letters"
+    assert 'message="file cannot be read, or is gone" path=logs/gone.log read_to=7' in said
 
 
 @pytest.mark.parametrize("is_piped", [True, False])
