@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from broker.client.address import Address, address_of
+from broker.connect.bodies import PACKAGES, Decode, decoder_of
 from broker.connect.dead_letters import DeadLetters
 from broker.connect.pumps import SinkPump, SourcePump
 from broker.connect.reading import Reading
@@ -91,7 +92,10 @@ class SourceTable(_Connector, frozen=True, kw_only=True):
     events: Annotated[tuple[str, ...], Meta(min_length=1)]
     dead_letter: _Name
     files: _Settings = None
-    body: Literal["json", "csv", "cloudevents", "text"] = "json"
+    body: Literal["json", "csv", "cloudevents", "text", "avro", "protobuf"] = "json"
+    schema: str = ""
+    message: str = ""
+    skip_bytes: Annotated[int, Meta(ge=0)] = 0
     type: str | None = None
     pattern: str = ""
     columns: dict[str, str] = {}
@@ -195,8 +199,9 @@ def _source(table: SourceTable, folder: Path) -> SourcePump:
         layout = _layout(table)
     with _key("topic"):
         topic = Template(table.topic, module.LEVEL)
+    decode = _decoder(table, folder)
     with _key("pattern"):
-        reading = Reading(topic, table.body, types, type_name, layout, table.pattern)
+        reading = Reading(topic, table.body, types, type_name, layout, table.pattern, decode)
     settings = _converted(said, module.Settings, system)
     window = table.window or int(getattr(module, "WINDOW", WINDOW))
     with _key(system):
@@ -222,6 +227,16 @@ def _sink(table: SinkTable, folder: Path) -> SinkPump:
     letters = DeadLetters(folder / table.dead_letter, table.name)
     own = table.filters, table.window, table.durable
     return SinkPump(table.name, taker, writing, letters, *own)
+
+
+def _decoder(table: SourceTable, folder: Path) -> Decode | None:
+    if table.body not in PACKAGES:
+        if said := [key for key in ("schema", "message", "skip_bytes") if getattr(table, key)]:
+            raise ConfigurationError(f"{said[0]}: expected with body avro or protobuf alone")
+        return None
+    if not table.schema:
+        raise ConfigurationError(f"schema: expected the file of a schema, with body {table.body}")
+    return decoder_of(table.body, folder / table.schema, table.message, table.skip_bytes)
 
 
 def _layout(table: SourceTable) -> Layout:

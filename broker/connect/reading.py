@@ -22,6 +22,7 @@ import msgspec
 
 from broker.client.outbox import Checked, Rows
 from broker.cloudevents import STRUCTURED, Unsupported, events_of
+from broker.connect.bodies import Decode
 from broker.connect.lots import held, rows_of, value_of
 from broker.connect.systems import HEADING, Message
 from broker.connect.templates import Template
@@ -83,7 +84,8 @@ class Reading:
     """Reads messages whose ``body`` is ``json``, ``csv``, ``cloudevents`` or ``text``.
 
     ``types``: those that events may be of; ``type_name``: of messages that name none. ``pattern``:
-    of a text, whose named groups are attributes; without one the text is ``value``.
+    of a text, whose named groups are attributes; without one the text is ``value``. ``decode``:
+    reads bodies that are neither.
     """
 
     def __init__(
@@ -94,7 +96,9 @@ class Reading:
         type_name: str | None,
         layout: Layout,
         pattern: str = "",
+        decode: Decode | None = None,
     ) -> None:
+        self._decode = decode or _object
         self._topic, self._body = topic, body
         self._type_name, self._layout = type_name, layout
         self._pattern = re.compile(pattern or "(?P<value>.*)", re.DOTALL)
@@ -126,7 +130,7 @@ class Reading:
         if self._body in ("text", "csv"):
             own = self._texts(message.body) if self._body == "text" else self._fields(message)
             return self._laid_out({}, {**texts, **own}, message)
-        return self._laid_out(_flat(_object(message.body)), texts, message)
+        return self._laid_out(_flat(self._decode(message.body)), texts, message)
 
     def events(self, messages: Sequence[Message]) -> Sequence[Checked | EventError]:
         """The event of each of some messages, or why it has none."""

@@ -213,7 +213,7 @@ def test_a_dead_letter_is_a_line_with_its_reason(tmp_path):
         ("[broker]\nport = 1", "[broker]: Object contains unknown field `port`"),
         (SOURCE.replace('name = "plant"\n', ""), "[[source]] 1: Object missing required field"),
         (SOURCE + "window = 0", "[[source]] 1: window: Expected `int` >= 1"),
-        (SOURCE + 'body = "avro"', "[[source]] 1: body: Invalid enum value 'avro'"),
+        (SOURCE + 'body = "xml"', "[[source]] 1: body: Invalid enum value 'xml'"),
         (SOURCE + 'body = "csv"', "[[source]] 1: body: csv is expected with files alone"),
         (SOURCE + 'type = "Smoke"', "[[source]] 1: type: expected one of Temp, found 'Smoke'"),
         (SOURCE + 'pattern = "("', "[[source]] 1: pattern: "),
