@@ -10,9 +10,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from glob import glob
 from pathlib import Path
 from typing import Self
 
@@ -24,7 +26,8 @@ def program_of(name: str) -> str | None:
     Python comes first. None if it is not installed.
     """
     own = str(Path(sys.executable).parent)
-    folders = own, "/usr/lib/rabbitmq/bin", os.environ.get("PATH", ""), "/usr/sbin"
+    debian = "/usr/lib/rabbitmq/bin", *sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)
+    folders = own, *debian, os.environ.get("PATH", ""), "/usr/sbin"
     return shutil.which(name, path=os.pathsep.join(folders))
 
 
@@ -137,3 +140,22 @@ def rabbitmq(folder: Path) -> Server:
     }
     both = f"epmd & exec {program_of('rabbitmq-server')}"
     return Server(port, "sh", "-c", both, environment=environment)
+
+
+@contextmanager
+def postgres() -> Iterator[Server]:
+    """PostgreSQL, whose user "plant" needs no password; in a folder of its own, for it does not run
+    as root.
+    """
+    port = free_port()
+    user = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
+    as_user = user if os.getuid() == 0 else ()
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
+        if as_user:
+            shutil.chown(folder, "postgres", "postgres")
+        data = f"{folder}/data"
+        made = program_of("initdb") or "initdb", "-D", data, "-U", "plant", "-A", "trust", "-N"
+        subprocess.run([*as_user, *made], check=True, capture_output=True, cwd=folder)
+        own = "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder
+        with Server(port, *as_user, program_of("postgres") or "postgres", *own) as server:
+            yield server

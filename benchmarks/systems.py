@@ -229,7 +229,7 @@ class Amqp:
     program, package = "rabbitmq-server", "rabbitmq-server"
     source = 'topic = "sensors.{area}"\namqp = { url = "URL", exchange = "amq.topic" }'
     sink = 'topic = "alerts.{area}"\namqp = { url = "URL", exchange = "amq.topic" }'
-    can_restart = False
+    can_restart = True
     end_with = servers.signal.SIGKILL
 
     def __init__(self, folder: Path) -> None:

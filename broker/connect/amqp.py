@@ -6,6 +6,7 @@ confirmed by the server, in a quorum queue by most of its replicas.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +33,8 @@ from matcher.errors import BadEvent
 LEVEL = "."
 TOPIC_MAX = 255
 """Bytes of a routing key."""
-_ERRORS = (AMQPError, OSError, TimeoutError)
+_ERRORS = (AMQPError, OSError, RuntimeError)
+"""Errors of the client, of which RuntimeErrors tell of a channel or connection that is closed."""
 
 
 class Settings(Access, frozen=True, kw_only=True):
@@ -162,6 +164,12 @@ class Sink(_Connection):
             await self._exchange.publish(own, message.topic, mandatory=True)
         except PublishError:
             raise BadEvent(f"topic: no queue takes {message.topic!r}") from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # The client cancels what waits for confirmations when it loses its connection.
+            raise SystemLost(f"{self._settings.url}: connection lost") from None
         except _ERRORS as error:
             raise self._lost(error) from None
 

@@ -42,6 +42,7 @@ SYSTEMS = {
     "amqp": "aio_pika",
     "webhook": "http",
     "files": "glob",
+    "postgres": "psycopg",
 }
 """The systems, each with the package that its module needs, from the extra of its name."""
 DISORDER_S = 5.0
@@ -92,6 +93,7 @@ class SourceTable(_Connector, frozen=True, kw_only=True):
     events: Annotated[tuple[str, ...], Meta(min_length=1)]
     dead_letter: _Name
     files: _Settings = None
+    postgres: _Settings = None
     body: Literal["json", "csv", "cloudevents", "text", "avro", "protobuf"] = "json"
     schema: str = ""
     message: str = ""
