@@ -235,6 +235,7 @@ class Amqp:
     def __init__(self, folder: Path) -> None:
         self.server = servers.rabbitmq(folder)
         self.url = f"amqp://127.0.0.1:{self.server.port}"
+        self._had: list[Sent] = []
 
     def prepare(self) -> None:
         async def make(channel: Any) -> None:
@@ -261,16 +262,16 @@ class Amqp:
         self._run(send)
 
     def sent(self) -> list[Sent]:
-        had = list[Sent]()
+        """What the queue has is taken out of it, and kept here."""
 
         async def read(channel: Any) -> None:
             queue = await channel.get_queue("out")
             while message := await queue.get(fail=False, no_ack=True):
                 headers = {**message.headers, "id": message.message_id}
-                had.append((message.routing_key, message.body, headers))
+                self._had.append((message.routing_key, message.body, headers))
 
         self._run(read)
-        return had
+        return [*self._had]
 
     def close(self) -> None:
         """Nothing is open."""
