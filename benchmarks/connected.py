@@ -9,8 +9,9 @@ but Mosquitto is ended by SIGTERM: killed, it would lose what it has confirmed i
 
 At the end the messages that went out are compared with those that the other system had confirmed
 before: ``lost`` never came out; ``twice`` came out as two events; ``repeats`` are messages of one
-event that went out more than once, of which some are ``marked`` as such in their CloudEvent. A line
-for each kill, then one for each system. Exit status 1 if anything is lost or twice.
+event that went out more than once; ``marked`` are those that say so in their CloudEvent, if they
+came again or might have. A line for each kill, then a table with a line for each system. Exit
+status 1 if anything is lost or twice.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +73,6 @@ class Outcome:
     repeats: int
     marked: int
     letters: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.kills} kills; {self.published} messages: {self.lost} lost, {self.twice} twice;"
-            f" {self.repeats} went out again, {self.marked} of them marked;"
-            f" {self.letters} dead letters; load {os.getloadavg()[0]:.1f}"
-        )
 
 
 class Readings(threading.Thread):
@@ -290,8 +284,12 @@ def main() -> int:
             print(f"{name}: left out, there is no {SYSTEMS[name].program}")
             continue
         outcomes[name] = campaign(name, asked.kills, asked.rate, asked.seed)
+    columns = [field.name for field in fields(Outcome)]
+    print(
+        f"| load {os.getloadavg()[0]:.1f} | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|"
+    )
     for name, outcome in outcomes.items():
-        print(f"{name}: {outcome}")
+        print(f"| {name} | {' | '.join(f'{value:,}' for value in astuple(outcome))} |")
     return int(any(one.lost or one.twice for one in outcomes.values()))
 
 

@@ -103,6 +103,8 @@ class SourcePump:
 
     async def _received(self, publisher: AsyncPublisher) -> Sequence[Message]:
         """The next messages. While there are none, time goes on by the clock."""
+        if self._disorder_s is None:  # none has a time, and the publisher promises by itself
+            return await persist(self._giver.receive)
         receiving = asyncio.create_task(persist(self._giver.receive))
         try:
             while not (await asyncio.wait([receiving], timeout=QUIET_S))[0]:
