@@ -28,7 +28,7 @@ from broker.connect.systems import HEADING, Message
 from broker.connect.templates import Template
 from matcher.errors import BadEvent, EventError
 from matcher.formats import csvfiles
-from matcher.formats.jsondata import Members
+from matcher.formats.jsondata import Members, unquoted
 from matcher.formats.layout import ID, TIME, TYPE, Layout
 from matcher.model import EventType, Kind, Value
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN
@@ -64,7 +64,7 @@ class _Type:
                 data[name] = members[column]
             elif column in texts and (texts[column] or kind is Kind.STRING):
                 data[name] = value_of(kind, texts[column])
-        return self._rows[0].check(data)
+        return self._rows[0].check(unquoted(self._rows[0].type, data))
 
     def stamped(self, rows: Sequence[tuple[Value, ...]], ids: Sequence[str]) -> list[Checked]:
         """The events of these values, with ids, that are to be stamped."""

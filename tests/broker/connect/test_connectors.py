@@ -92,6 +92,13 @@ def test_a_message_with_a_time_is_known_by_its_content_and_one_with_an_id_by_tha
     assert read("sensors/a1/temp", '{"n": 7, "value": 1.5}', id="n").id == "7"
 
 
+def test_numbers_in_quotes_are_numbers_as_in_files():
+    event = read("sensors/a1/temp", '{"value": "46.5", "floor": "3"}')
+    assert event.data == {"area": "a1", "value": 46.5, "floor": 3, "floor?": True}
+    with pytest.raises(BadEvent, match="expected int, found string"):
+        read("sensors/a1/temp", '{"value": 1.5, "floor": "3rd"}')
+
+
 def test_a_cloud_event_keeps_its_name():
     text = json.dumps(
         {"specversion": "1.0", "type": "Temp", "source": "s", "id": "1", "data": {"value": 1.5}}
