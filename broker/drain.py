@@ -52,8 +52,8 @@ class Draining:
     def _warn_of_parts(self) -> None:
         """Law 4."""
         overlay = self._broker.overlay
-        others = overlay.part.nodes - {overlay.name}
-        parts = components_of(state for state in overlay.states if state.origin in others)
+        others = overlay.topology.part.nodes - {overlay.name}
+        parts = components_of(state for state in overlay.topology.states if state.origin in others)
         names = sorted({tuple(sorted(part.nodes)) for part in parts.values()})
         if len(names) > 1:
             log("warning", "the network falls into parts without this broker", {"parts": names})

@@ -33,7 +33,7 @@ def event_hashes(batch: EventBatch) -> UInt64s:
     """The hash of each event: uint64[n]."""
     hashes = np.full(len(batch), text_number(batch.type.name), np.uint64)
     for numbers in _numbers(batch):
-        hashes = _mix(hashes * np.uint64(GOLDEN) + numbers)
+        hashes = mix(hashes * np.uint64(GOLDEN) + numbers)
     return hashes
 
 
@@ -43,17 +43,18 @@ def text_number(text: str) -> int:
 
 
 def _numbers(batch: EventBatch) -> Iterator[UInt64s]:
-    yield _of_column(batch.time)
-    yield _of_column(batch.ids.source)
+    yield numbers_of(batch.time)
+    yield numbers_of(batch.ids.source)
     if batch.ids.digest is not None:
         yield batch.ids.digest[:, 0]
         yield batch.ids.digest[:, 1]
     else:
-        yield _of_column(StringColumn.from_strings(batch.ids.printed()))
-    yield from map(_of_column, batch.columns)
+        yield numbers_of(StringColumn.from_strings(batch.ids.printed()))
+    yield from map(numbers_of, batch.columns)
 
 
-def _of_column(column: Column) -> UInt64s:
+def numbers_of(column: Column) -> UInt64s:
+    """The numbers that stand for the values of a column."""
     if isinstance(column, StringColumn):
         numbers = np.array([text_number(text) for text in column.values], np.uint64)
         return numbers[column.codes]
@@ -62,7 +63,7 @@ def _of_column(column: Column) -> UInt64s:
     return column.view(np.uint64)
 
 
-def _mix(numbers: UInt64s) -> UInt64s:
+def mix(numbers: UInt64s) -> UInt64s:
     """The finishing step of SplitMix64 (public domain, S. Vigna): every bit stirs every other."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -19,14 +19,12 @@ while its client was away: Fire 1 of the next billing is new, and to be acknowle
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-import numpy as np
-
-from matcher.model import Int64s
 from routing.delivery.remainder import event_numbers, left_of
 from routing.messages import Delivery
 from routing.number_set import NumberRun, NumberSet
+from routing.runs import runs
 
 GAPS_MAX = 4_096
 """Of a sink that clients share: what one of them has had has gaps."""
@@ -60,7 +58,7 @@ class Given:
         if left is delivery:
             self._open.append((first, last))
         elif left is not None:
-            self._open += _runs_of(event_numbers(left))
+            self._open += runs(event_numbers(left), len(left))
         return left, unheard
 
     def deal_with_all(self, number: int) -> Iterable[NumberRun]:
@@ -105,10 +103,3 @@ class Given:
     def _let_go(self) -> None:
         while self._open and self._dealt_with.has_all(*self._open[0]):
             self._open.popleft()
-
-
-def _runs_of(numbers: Int64s) -> Iterator[NumberRun]:
-    """Numbers that rise, as runs."""
-    ends = np.flatnonzero(np.diff(numbers) > 1)
-    firsts, lasts = numbers[np.append(0, ends + 1)], numbers[np.append(ends, len(numbers) - 1)]
-    yield from zip(firsts.tolist(), lasts.tolist(), strict=True)

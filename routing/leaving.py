@@ -22,7 +22,7 @@ def go_on_draining(broker: Broker, now: float) -> Sequence[str]:
 
 def _obstacles(broker: Broker) -> Iterator[str]:
     """Reasons to wait, in words; none once it may leave."""
-    is_alone = not set(broker.overlay.part.nodes) - {broker.overlay.name}
+    is_alone = not set(broker.overlay.topology.part.nodes) - {broker.overlay.name}
     durables = list(broker.service.durables.names)
     awaited = _awaited(broker) if is_alone and durables else ()
     stay = is_alone and not awaited

@@ -32,7 +32,7 @@ from typing import Any
 
 from routing import wire
 from routing.config import OPERATORS, NodeConfig
-from routing.delivery.sinks import Sink
+from routing.delivery.sink import Sink
 from routing.effects import Close, Peer
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
 from routing.messages import (

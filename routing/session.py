@@ -86,13 +86,15 @@ class Session(Conversation):
         durable: str = "",
         limit_bytes: int = 0,
         limit_age_s: float = 0.0,
+        group: str = "",
+        by: str = "",
     ) -> tuple[int, int]:
         """Ask for events (again after each reconnection); gives (request, subscription number).
-        ``durable``: the name of the durable sink that brings them; ``limit_bytes``, ``limit_age_s``
-        as in Subscribe. SessionError as by ``ask``.
+        ``durable``: the name of the durable sink that brings them; ``limit_bytes``,
+        ``limit_age_s``, ``group`` and ``by`` as in Subscribe. SessionError as by ``ask``.
         """
         self._last_subscription += 1
-        number, own = self._last_subscription, (durable, limit_bytes, limit_age_s)
+        number, own = self._last_subscription, (durable, limit_bytes, limit_age_s, group, by)
         return self.ask(Subscribe, number, text, when_full, limit, False, *own), number
 
     def acknowledge(self, number: int) -> None:

@@ -59,13 +59,13 @@ class Part:
     def restless(self) -> Iterator[str]:
         """The brokers that are not at rest, or see others around them than there are."""
         for name, broker in self.brokers.items():
-            if not broker.is_at_rest or broker.overlay.part.nodes != self.brokers.keys():
+            if not broker.is_at_rest or broker.overlay.topology.part.nodes != self.brokers.keys():
                 yield name
 
     @property
     def root(self) -> str:
         """The centre, by the word of the first broker."""
-        return next(iter(self.brokers.values())).overlay.part.centre
+        return next(iter(self.brokers.values())).overlay.topology.part.centre
 
 
 def parts_of(network: Network) -> Iterator[Part]:

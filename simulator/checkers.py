@@ -376,15 +376,15 @@ def check_network(outcome: Outcome) -> Iterator[str]:
 def _check_part(part: Part) -> Iterator[str]:
     names = part.brokers.keys()
     overlays = {name: broker.overlay for name, broker in part.brokers.items()}
-    centres = {overlay.part.centre for overlay in overlays.values()}
+    centres = {overlay.topology.part.centre for overlay in overlays.values()}
     for name, overlay in overlays.items():
-        if overlay.part.nodes != names:
-            yield f"broker {name} sees {len(overlay.part.nodes)} of {len(names)} brokers"
+        if overlay.topology.part.nodes != names:
+            yield f"broker {name} sees {len(overlay.topology.part.nodes)} of {len(names)} brokers"
     if len(centres) > 1:
         yield f"there are several centres: {', '.join(sorted(centres))}"
         return
     (centre,) = centres
-    trees = {name: overlay.trees.find(centre) for name, overlay in overlays.items()}
+    trees = {name: overlay.topology.trees.find(centre) for name, overlay in overlays.items()}
     fathers = {name: tree.father for name, tree in trees.items() if tree is not None}
     children = {
         (name, child) for name, tree in trees.items() if tree is not None for child in tree.children

@@ -183,7 +183,8 @@ class Experiment(Network):
         delivered = sum(sink.moments.count_until(last) for sink in self.sinks.values())
         published = sum(source.published for source in self.sources)
         floods = sum(
-            sum(one.version for one in host.broker.overlay.states) for host in self._running()
+            sum(one.version for one in host.broker.overlay.topology.states)
+            for host in self._running()
         )
         return delivered, published, floods
 

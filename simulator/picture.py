@@ -91,7 +91,7 @@ def _pair(one: str, other: str) -> tuple[str, str]:
 
 def _fathers(experiment: Experiment) -> Iterable[tuple[str, str | None]]:
     for name, host in experiment.brokers.items():
-        tree = host.broker.overlay.single_tree if host.is_running else None
+        tree = host.broker.overlay.topology.single_tree if host.is_running else None
         if tree is not None and not tree.orphan:
             yield name, tree.father
 

@@ -268,8 +268,8 @@ def _told(deployed: Deployed) -> str:
 
 
 def _marks_in_tree(tree: str, evaluator: TreeEvaluator, plan: Any) -> Iterator[tuple[str, Marks]]:
-    yield f"the mark in {tree} of type", ((evaluator,), evaluator.type_marks)
-    yield f"what has gone up in {tree} of type", ((evaluator, plan), evaluator.forwarded)
+    yield f"the mark in {tree} of type", ((evaluator,), evaluator.progress.types)
+    yield f"what has gone up in {tree} of type", ((evaluator, plan), evaluator.forwarder.marks)
     output_watermarks = {name: evaluator.output_watermark(name) for name in evaluator.rules}
     yield f"the output watermark in {tree} of rule", ((evaluator, plan), output_watermarks)
 
@@ -283,7 +283,7 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
         yield f"messages for {neighbour}", channel.buffered, links.buffer_max
         yield f"packets under way to {neighbour}", channel.under_way, links.window_max
         yield f"packets of {neighbour} before their turn", channel.kept, links.window_max
-    yield "brokers", len(overlay.states), links.nodes_max
+    yield "brokers", len(overlay.topology.states), links.nodes_max
     # What a message brings is remembered whole.
     most = 2 * (config.repeat_ids_max + config.publish_credit)
     yield "ids of events remembered", broker.remembered, most
@@ -301,7 +301,7 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
 
 def _look_at_fathers(host: BrokerHost, seen: Seen) -> Iterator[str]:
     before = seen.fathers
-    seen.fathers = {(one.root, one.epoch): one.father for one in host.broker.overlay.trees}
+    seen.fathers = {(one.root, one.epoch): one.father for one in host.broker.overlay.topology.trees}
     for (root, epoch), father in seen.fathers.items():
         was = before.get((root, epoch), father)
         if father is not None and father != was:
@@ -312,7 +312,7 @@ def _look_for_cycles(hosts: Sequence[BrokerHost]) -> Iterator[str]:
     trees: dict[tuple[str, int], dict[str, str]] = {}
     for host in hosts:
         if host.starts == 1:
-            for tree in host.broker.overlay.trees:
+            for tree in host.broker.overlay.topology.trees:
                 if tree.father is not None:
                     trees.setdefault((tree.root, tree.epoch), {})[host.name] = tree.father
     for (root, _), fathers in trees.items():

@@ -68,6 +68,18 @@ def command(
             "--queue-age", metavar="AGE", help="With --durable: older events are dropped: 7d."
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group", metavar="NAME", help="Share the events with all others of that group."
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="ATTRIBUTE", help="With --group: equal values go to the same one."
+        ),
+    ] = None,
     from_time: Annotated[
         str | None,
         typer.Option(
@@ -85,7 +97,8 @@ def command(
     oldest events are dropped and counted on standard error (drop-oldest), or it is sent away
     (disconnect). With --from events of the past come first, read from the logs of all brokers of
     the network. With --durable the broker, which needs a store, keeps what comes while this
-    command does not run, and what it has not printed.
+    command does not run, and what it has not printed. With --group each event goes to one of the
+    commands and programs that name the same group and filter.
     """
     from broker import Subscriber
     from broker.cli.outcome import UsageError, amount_of, counted, duration_of, one_of
@@ -104,6 +117,10 @@ def command(
     age = None if queue_age is None else amount_of("--queue-age", queue_age, "AGE")
     if durable is None and (size or age):
         raise UsageError("--queue-bytes and --queue-age are bounds of --durable subscriptions")
+    if by is not None and group is None:
+        raise UsageError("--by says how a --group shares events")
+    if group is not None and (durable is not None or from_time is not None or len(filters) > 1):
+        raise UsageError("a --group has one filter, and neither --durable nor --from")
     start_logging("warning")
     wanted, dropped = count, 0
     with (
@@ -117,6 +134,8 @@ def command(
             acks="explicit",
             queue_bytes=None if size is None else int(size),
             queue_age_s=age,
+            group=group or "",
+            by=by or "",
             start=_start(from_time),
             connect_timeout_s=connect_timeout_s,
         ) as subscriber,

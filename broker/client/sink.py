@@ -49,6 +49,8 @@ class Sink:
         acks: str = "auto",
         queue_bytes: int | None = None,
         queue_age_s: float | None = None,
+        group: str = "",
+        by: str = "",
     ) -> None:
         for what, most in (("queue_bytes", queue_bytes), ("queue_age_s", queue_age_s)):
             if most is not None and (most <= 0 or not durable):
@@ -70,7 +72,7 @@ class Sink:
         self.waits_for: dict[int, tuple[str, ...]] = {}
         """By subscription, the types that nobody published, when it began, and its rules need."""
         self._when_full = WhenFull(when_full)
-        self._bounds = queue_events, durable, queue_bytes or 0, queue_age_s or 0.0
+        self._asked = queue_events, durable, queue_bytes or 0, queue_age_s or 0.0, group, by
         self._hands = Hands(worker, is_auto=acks == "auto") if durable else None
         self._passed: list[int] = []
         """Positions of events that were given of the past, and that nobody has acknowledged."""
@@ -83,7 +85,7 @@ class Sink:
 
     def subscribe(self, text: str) -> int:
         """Ask for events; gives the request's number."""
-        request, number = self.session.subscribe(text, self._when_full, *self._bounds)
+        request, number = self.session.subscribe(text, self._when_full, *self._asked)
         self._numbers[request] = number
         return request
 

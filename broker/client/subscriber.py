@@ -43,9 +43,18 @@ def _sink(
     acks: str,
     queue_bytes: int | None,
     queue_age_s: float | None,
+    group: str,
+    by: str,
+    start: Start,
 ) -> Sink:
     if durable and not name:
         raise ValueError("a durable subscriber needs a name, by which it is found again")
+    if by and not group:
+        raise ValueError(f"a group shares events by {by!r}: name it")
+    if durable and group:
+        raise ValueError("subscribers share a durable subscription by its name, without a group")
+    if group and start_time(start) is not None:
+        raise ValueError("a group has no past")
     config = SessionConfig(
         name="" if durable else name,  # clients may share a durable sink
         instance=random.getrandbits(63),
@@ -53,8 +62,8 @@ def _sink(
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
     durable_name = name if durable else ""
-    bounds = queue_bytes, queue_age_s
-    return Sink(address, config, when_full, queue, worker, durable_name, acks, *bounds)
+    own = queue_bytes, queue_age_s, group, by
+    return Sink(address, config, when_full, queue, worker, durable_name, acks, *own)
 
 
 def _history(
@@ -96,6 +105,11 @@ class Subscriber(Scoped):
     ``queue_age_s``, the seconds after which an event is dropped, which is counted; without them
     those of the broker hold.
 
+    ``group``: each event goes to one of the subscribers that name this group and the same filter
+    (one each), and have room for it; with ``by`` events with an equal value of that attribute go to
+    the same one. What a subscriber was sent when it goes is lost; what waits at the broker goes to
+    the others.
+
     ``start`` is a time (RFC 3339, seconds since the epoch, a datetime) or ``"earliest"``: events
     from then on, from the logs of all brokers of the network, which need stores; then it goes on
     live, without a gap and without anything twice. What rules define is found by the rules that are
@@ -126,6 +140,8 @@ class Subscriber(Scoped):
         acks: DurableAcks = "auto",
         queue_bytes: int | None = None,
         queue_age_s: float | None = None,
+        group: str = "",
+        by: str = "",
         start: Start = "new",
         key: str | Path | None = None,
         server_key: str | Path | None = None,
@@ -133,8 +149,7 @@ class Subscriber(Scoped):
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
         address = address_of(endpoint, key, server_key)
-        bounds = queue_bytes, queue_age_s
-        own = this_thread, durable, acks, *bounds
+        own = this_thread, durable, acks, queue_bytes, queue_age_s, group, by, start
         self._sink = _sink(address, name, when_full, queue, credit, *own)
         self._timeout_s = timeout_s
         self._driver = Threaded(self._sink.connection)
@@ -350,6 +365,8 @@ class AsyncSubscriber(AsyncScoped):
         acks: DurableAcks = "auto",
         queue_bytes: int | None = None,
         queue_age_s: float | None = None,
+        group: str = "",
+        by: str = "",
         start: Start = "new",
         key: str | Path | None = None,
         server_key: str | Path | None = None,
@@ -357,8 +374,7 @@ class AsyncSubscriber(AsyncScoped):
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
         address = address_of(endpoint, key, server_key)
-        bounds = queue_bytes, queue_age_s
-        own = this_task, durable, acks, *bounds
+        own = this_task, durable, acks, queue_bytes, queue_age_s, group, by, start
         self._sink = _sink(address, name, when_full, queue, credit, *own)
         self._filters = filters
         self._start = start

@@ -17,7 +17,8 @@ from matcher.model import TIME_MAX, EventBatch, Int64s
 from routing.delivery.deduplicator import Deduplicator
 from routing.delivery.delivery_batch import DeliveryBatch, select
 from routing.delivery.durable import DurableSink
-from routing.delivery.sinks import Sink, Sinks
+from routing.delivery.sink import Sink
+from routing.delivery.sinks import Sinks
 from routing.messages import WhenFull
 
 ARRIVING_PREFIX = b"arriving/"
@@ -48,7 +49,7 @@ class ArrivingSink(Sink):
                 sink.offer(news)
         held = self.held.release(TIME_MAX)
         if held is not None:
-            sink.hold(held, sinks.places(held.batches))
+            sink.held.hold(held, sinks.places(held.batches))
 
 
 def _news(delivery_batch: DeliveryBatch, known: Deduplicator) -> DeliveryBatch:

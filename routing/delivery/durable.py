@@ -45,8 +45,8 @@ import numpy as np
 from msgspec import structs
 
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventBatch
-from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, select
-from routing.delivery.sinks import Sink
+from routing.delivery.delivery_batch import DeliveryBatch, select
+from routing.delivery.shared import Attachment, SharedSink
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
 from routing.messages import Delivery, Nack, Subscribe, WhenFull
@@ -203,16 +203,12 @@ class SinkKeeper(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Attachment:
-    """A client of a durable sink: its credit, what it was ``given`` of which it has not
-    acknowledged all, in the order of numbers, and by its own numbers the sink's numbers of the
-    subscriptions.
+class DurableClient(Attachment):
+    """A client of a durable sink: what it was ``given`` of which it has not acknowledged all, in
+    the order of numbers.
     """
 
-    peer: Peer
-    credit: int = 0
     given: list[Numbered] = field(default_factory=list)
-    numbers: dict[int, int] = field(default_factory=dict)
 
     def give(self, taken: Iterable[Numbered]) -> None:
         """The client is given these."""
@@ -220,14 +216,13 @@ class Attachment:
             insort(self.given, one, key=_last)
 
 
-class DurableSink(Sink):
+class DurableSink(SharedSink[DurableClient]):
     """One durable sink."""
 
     def __init__(self, name: str, bounds: QueueBounds, keeper: SinkKeeper) -> None:
         super().__init__(KEY_PREFIX + name.encode(), name, bounds.when_full, bounds.events)
         self.is_fed = not name.endswith(DEAD)
         self.bounds = bounds
-        self.attached: dict[Peer, Attachment] = {}
         self.filters_made = 0
         """How many filters it has ever had: their numbers are never used again, since what is in
         the store bears them."""
@@ -273,7 +268,6 @@ class DurableSink(Sink):
         self._nacks: dict[int, int] = {}
         """How often events were given back, by number."""
         self._taken: list[Numbered] = []
-        self._turn: deque[Peer] = deque()
 
     def note(self) -> None:
         """Have the sink kept as it is now."""
@@ -303,28 +297,18 @@ class DurableSink(Sink):
 
     # --- clients ---
 
-    def attach(self, peer: Peer) -> Attachment:
+    def attach(self, peer: Peer) -> DurableClient:
         """A client is there, or has been."""
-        found = self.attached.get(peer)
-        if found is None:
-            found = self.attached[peer] = Attachment(peer)
-            self._turn.append(peer)
-        return found
+        return self.attached.setdefault(peer, DurableClient(peer))
 
     def detach(self, peer: Peer) -> None:
         """A client has gone: what it has not acknowledged comes again (Law 2)."""
         gone = self.attached.pop(peer)
-        self._turn.remove(peer)
         left = itertools.chain.from_iterable(one.pieces(self._done) for one in gone.given)
         again = [structs.replace(one, again=True) for one in left]
         for one in again:
             self._count(one, 1)
         self._come_again(again)
-
-    def grant(self, peer: Peer, events: int, most: int) -> None:
-        """A client may be given so many events more."""
-        attachment = self.attached[peer]
-        attachment.credit = min(attachment.credit + events, most)
 
     def acknowledge(self, peer: Peer, first: int, last: int) -> int:
         """A client has dealt with the events of these numbers, as far as it was given them (Law 2);
@@ -509,20 +493,15 @@ class DurableSink(Sink):
         self._read()
         if not self._queue or _first(self._queue[0]) > self.kept:
             return None
-        for _ in range(len(self._turn)):
-            peer = self._turn[0]
-            self._turn.rotate(-1)
-            attachment = self.attached[peer]
-            if attachment.credit > 0:
-                self.to, self.credit = peer, attachment.credit
-                delivery = super().take(events_max)
-                attachment.credit, self.credit = self.credit, 0
-                taken, self._taken = self._taken, []
-                attachment.give(taken)
-                if delivery is not None and delivery.dropped:
-                    self.note()
-                return None if delivery is None else _told_to(attachment, delivery, taken)
-        return None
+        return super().take(events_max)
+
+    def _given_to(self, attachment: DurableClient, delivery: Delivery) -> Delivery:
+        taken, self._taken = self._taken, []
+        attachment.give(taken)
+        if delivery.dropped:
+            self.note()
+        told = super()._given_to(attachment, delivery)
+        return structs.replace(told, number=taken[-1].last, again=taken[0].again)
 
     def _pop(self, events_max: int) -> DeliveryBatch:
         delivery_batch = super()._pop(events_max)
@@ -723,13 +702,3 @@ def _low(numbered: Numbered) -> int:
 
 def _last(numbered: Numbered) -> int:
     return numbered.last
-
-
-def _told_to(attachment: Attachment, delivery: Delivery, taken: Sequence[Numbered]) -> Delivery:
-    """A delivery as a client is to see it: by its own numbers of the subscriptions."""
-    own = attachment.numbers.items()
-    numbers: tuple[SubscriptionNumbers, ...] = tuple(
-        tuple(told for told, one in own if one in each) for each in delivery.subscriptions
-    )
-    last, again = taken[-1].last, taken[0].again
-    return structs.replace(delivery, subscriptions=numbers, number=last, again=again)

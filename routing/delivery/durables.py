@@ -101,7 +101,7 @@ class Durables:
             raise Refusal(Code.IN_USE, f"this client is already attached to {attached.name!r}")
         if attached is not None and message.number in attached.attached[peer].numbers:
             raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
-        if self._all.find(peer) is not None:
+        if self._all.find(peer) is not None or message.group:
             raise Refusal(Code.IN_USE, "this client has subscriptions that end with its link")
         if message.when_full is WhenFull.DISCONNECT:
             raise Refusal(Code.IN_USE, "a durable sink blocks or drops: it has no link to end")

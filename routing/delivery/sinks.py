@@ -12,26 +12,23 @@ and counts, ``disconnect`` ends it, and ``block`` keeps its sources from getting
 
 from __future__ import annotations
 
-import operator
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from routing.config import NodeConfig
-from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, joined_once
-from routing.delivery.holdback import HoldBack
+from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers
+from routing.delivery.group import NUMBER, ClientGroup, group_key
 from routing.delivery.merged_detections import MergedDetections
 from routing.delivery.selection import Pattern
+from routing.delivery.sink import Sink
 from routing.delivery.subscriber_index import SubscriberIndex
 from routing.delivery.subscriptions import (
     Interest,
-    Interests,
     delivery_batch_of,
     interest,
     interest_in,
@@ -39,204 +36,13 @@ from routing.delivery.subscriptions import (
 from routing.deployment import Deployed, Deployments
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import EVERYTHING, Code, Delivery, Rights, Subscribe, WhenFull
-from routing.order import greatest_time
+from routing.messages import EVERYTHING, Code, Rights, Subscribe, WhenFull
 from routing.permission import EVERY_TYPE
-from routing.wire.composites import Encoded
-from routing.wire.extent import EXTENT_MAX, extent_of
 from rules.engine.engine import Detections
-from rules.engine.order.intervals import is_told, told
 from rules.pattern import TIMER
 
 WORK_MAX = 100_000
 """Steps of a tenth of a microsecond that an event may be to the filters of a user."""
-JOINED_BATCHES_MAX = 64
-"""Batches that waited in a queue and go out in one Delivery."""
-
-
-class Sink:
-    """One sink: what it asked for, what waits for it, and the credit it has given."""
-
-    def __init__(self, peer: Peer, name: str, when_full: WhenFull, limit: int) -> None:
-        self.peer = peer
-        self.to = peer
-        """The link that its next delivery goes to."""
-        self.name = name
-        self.when_full = when_full
-        self.limit = limit
-        self.credit = 0
-        self.rights = EVERYTHING
-        self.is_fed = True
-        """Whether it gets what it asks for; else what is moved into it alone."""
-        self.interests = Interests()
-        self.rules: tuple[Deployed, ...] = ()
-        """The rules that define what it subscribed to."""
-        self.feeds: frozenset[str] = frozenset()
-        """The published types that its events come or are made from."""
-        self.mark = TIME_MAX
-        """Composite events before it are due; as of when any were last held or offered."""
-        self.delivered = 0
-        self.dropped = 0
-        self.untold = 0
-        """Dropped events that no client has been told of."""
-        self._queue: deque[DeliveryBatch] = deque()
-        self.queued = 0
-        """Events that are due and wait for credit."""
-        self.held = HoldBack()
-        """Composite events that are not due yet."""
-
-    @property
-    def has_any(self) -> bool:
-        """Whether any event waits here, due or not."""
-        return self.queued > 0 or self.held.events > 0
-
-    @property
-    def excess(self) -> int:
-        """By how many events the limit is exceeded; at 0 the queue is just full."""
-        return self.queued + self.held.events - self.limit
-
-    @property
-    def full_from(self) -> int | None:
-        """If it is full and chose to block: sources that have promised as much, or more, are to
-        wait. All of them (TIME_MIN) where events that are due fill its queue; where these wait for
-        marks, those behind whose promise the mark is not. Else None.
-        """
-        if self.when_full is not WhenFull.BLOCK or self.excess < 0:
-            return None
-        return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its bounds are exceeded, so that what it chose is to be done."""
-        return self.queued + self.held.events > self.limit
-
-    def offer(self, delivery_batch: DeliveryBatch) -> None:
-        """Queue events that are due."""
-        self._queue.append(delivery_batch)
-        self.queued += delivery_batch.events
-
-    def offer_found(self, delivery_batch: DeliveryBatch) -> None:
-        """Queue composite events that are due, as clients are told of them."""
-        for batch in delivery_batch.delivery.batches:
-            if not (isinstance(batch, Encoded) and is_told(batch.rule)):  # needs a look at columns
-                delivery_batch = _as_told(delivery_batch)
-                break
-        self.offer(delivery_batch)
-
-    def must_hold(self, delivery_batch: DeliveryBatch, *, is_joined: bool) -> bool:
-        """Whether some composite events of a delivery batch are not due yet, come after held ones,
-        or have no common order yet (``is_joined``).
-        """
-        if self.held.events or (is_joined and self.rules):
-            return True
-        return max(map(greatest_time, delivery_batch.delivery.batches)) >= self.mark
-
-    def hold(self, delivery_batch: DeliveryBatch, places: Int64s) -> None:
-        """Hold composite events back, with the places of their rules. ``release`` must follow."""
-        self.held.hold(delivery_batch, places)
-
-    def release(self) -> bool:
-        """Queue what ``mark`` has passed; whether there was any."""
-        due = self.held.release(self.mark)
-        if due is not None:
-            self.offer_found(due)
-        return due is not None
-
-    def forget(self, number: int) -> None:
-        """A subscription has ended: nothing more comes for it, not even what has waited."""
-        left = [delivery_batch.without(number) for delivery_batch in self._queue]
-        self._queue = deque(one for one in left if one is not None)
-        self.queued = sum(map(len, self._queue))
-        self.held.forget(number)
-
-    def withdraw(self, due: Mapping[str, int]) -> None:
-        """Drop held events that will come again: by source, those from a time on."""
-        self.held.withdraw(due)
-
-    def take(self, events_max: int) -> Delivery | None:
-        """The next delivery; None when nothing is due or there is no credit."""
-        if not self._queue or self.credit == 0:
-            return None
-        room = self.credit if self.credit < events_max else events_max
-        delivery_batch = self._pop(room)
-        if delivery_batch.events > 1 or self._queue:
-            delivery_batch = self._fitting(delivery_batch, room)
-        self.credit -= delivery_batch.events
-        self.delivered += delivery_batch.events
-        if not self.untold:  # common, and the others' too
-            return delivery_batch.delivery
-        dropped, self.untold = self.untold, 0
-        return structs.replace(delivery_batch.delivery, dropped=dropped)
-
-    def _fitting(self, delivery_batch: DeliveryBatch, events_max: int) -> DeliveryBatch:
-        """As much of the first delivery batch as a message has room for, or all of it with what
-        waits behind it, at most so many events.
-        """
-        while (
-            size := extent_of(delivery_batch.delivery.batches)
-        ) > EXTENT_MAX and delivery_batch.events > 1:
-            delivery_batch, rest = delivery_batch.cut(delivery_batch.events // 2)
-            self._put_back(rest)
-        return self._joined(delivery_batch, size, events_max) if self._queue else delivery_batch
-
-    def _joined(self, first: DeliveryBatch, size: int, events_max: int) -> DeliveryBatch:
-        """The first delivery batch, of that extent, with those that wait behind it, up to so many
-        events and as long as a message may be.
-        """
-        delivery_batches, events, batches = [first], first.events, len(first.batches)
-        while self._queue and events < events_max and batches < JOINED_BATCHES_MAX:
-            if not self._goes_with(first, self._queue[0]):
-                break
-            size += extent_of(self._queue[0].batches)
-            if size > EXTENT_MAX:
-                break
-            delivery_batch = self._pop(events_max - events)
-            delivery_batches.append(delivery_batch)
-            events += delivery_batch.events
-            batches += len(delivery_batch.batches)
-        return joined_once(*delivery_batches)
-
-    def _goes_with(self, first: DeliveryBatch, following: DeliveryBatch) -> bool:
-        """Whether two delivery batches can be told of in one message."""
-        return first.late == following.late
-
-    def grant(self, peer: Peer, events: int, most: int) -> None:
-        """The client at a link may be given so many events more."""
-        self.credit = min(self.credit + events, most)
-
-    def drop_oldest(self) -> None:
-        """Drop what exceeds the limit, the first in the order of delivery."""
-        excess = left = self.excess
-        while left > 0 and self._queue:
-            left -= len(self._pop(left))
-        if left > 0:
-            self.held.drop(left)
-        self._note_dropped(excess)
-
-    def _note_dropped(self, events: int) -> None:
-        self.dropped += events
-        self.untold += events
-
-    def _pop(self, events_max: int) -> DeliveryBatch:
-        delivery_batch = self._queue.popleft()
-        if delivery_batch.events > events_max:
-            delivery_batch, rest = delivery_batch.cut(events_max)
-            self._queue.appendleft(rest)
-        self.queued -= delivery_batch.events
-        return delivery_batch
-
-    def _put_back(self, delivery_batch: DeliveryBatch) -> None:
-        """Have a delivery batch, or part of one, at the head of the queue again."""
-        self._queue.appendleft(delivery_batch)
-        self.queued += delivery_batch.events
-
-
-def _as_told(found: DeliveryBatch) -> DeliveryBatch:
-    """Composite events as clients are told of them."""
-    batches = told(found.batches)
-    if all(map(operator.is_, batches, found.batches)):
-        return found
-    return DeliveryBatch.of(batches, found.subscriptions, found.order, found.late)
 
 
 class Sinks:
@@ -246,6 +52,8 @@ class Sinks:
         self.config = config
         self._deployments = deployments
         self._sinks: dict[Peer, Sink] = {}
+        self._groups: dict[Peer, ClientGroup] = {}
+        """The groups of their clients, by link."""
         self._indices: dict[str, SubscriberIndex[Sink]] = {}
         self._composite: dict[Peer, Sink] = {}
         self._touched: dict[Peer, Sink] = {}
@@ -260,8 +68,8 @@ class Sinks:
         return iter(self._sinks.values())
 
     def find(self, peer: Peer) -> Sink | None:
-        """The sink at that link, if it has subscribed."""
-        return self._sinks.get(peer)
+        """The sink, or the group, of the client at a link, if it has subscribed."""
+        return self._groups.get(peer) or self._sinks.get(peer)
 
     def subscribe(
         self,
@@ -272,6 +80,8 @@ class Sinks:
         rights: Rights = EVERYTHING,
     ) -> Interest:
         """Add a subscription; Refusal, with nothing changed, when it is refused."""
+        if message.group or peer in self._groups:
+            return self._join(peer, message, schemas, rights)
         sink = self._sinks.get(peer) or Sink(peer, name, message.when_full, message.limit)
         if (sink.when_full, sink.limit) != (message.when_full, message.limit):
             raise Refusal(
@@ -283,6 +93,31 @@ class Sinks:
             raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
         asked = message.number, message.filter
         return self.add(sink, *asked, schemas, again=message.again, rights=rights)
+
+    def _join(
+        self, peer: Peer, message: Subscribe, schemas: Mapping[str, EventType], rights: Rights
+    ) -> Interest:
+        """Have a client join a group, which is made where there is none."""
+        if self.find(peer) is not None:
+            raise Refusal(Code.IN_USE, "a client of a group has no other subscription")
+        if message.when_full is WhenFull.DISCONNECT:
+            raise Refusal(Code.IN_USE, "a group blocks or drops: it has no link to end")
+        self.check_limit(message.limit)
+        key = group_key(message, rights.user)
+        there = self._sinks.get(key)
+        group = there if isinstance(there, ClientGroup) else ClientGroup(key, message)
+        if not group.agrees(message):
+            raise Refusal(Code.IN_USE, f"the group {group.name!r} is already {group}")
+        if NUMBER in group.interests:
+            added = group.interest
+            self.version += 1  # so that it is confirmed as any other
+        else:
+            asked = NUMBER, message.filter
+            added = self.add(group, *asked, schemas, again=message.again, rights=rights)
+        self._groups[peer] = group
+        group.attach(peer, message.number)
+        self.touch(group)
+        return replace(added, number=message.number)
 
     def check_limit(self, limit: int) -> None:
         """Refusal for a queue that is longer than any may be."""
@@ -304,7 +139,9 @@ class Sinks:
         if len(sink.interests) >= self.config.subscriptions_max:
             bound = f"{self.config.subscriptions_max} subscriptions (subscriptions_max)"
             raise Refusal(Code.LIMIT, f"more than {bound}")
-        added = interest(number, text, schemas, again=again, rights=rights)
+        added = sink.checked(interest(number, text, schemas, again=again, rights=rights))
+        if added.problem is not None and not again:
+            raise Refusal(Code.BAD_FILTER, added.problem)
         if not again:
             self._check_work(sink, added, rights.user)
         self._sinks[sink.peer] = sink
@@ -385,6 +222,10 @@ class Sinks:
 
     def unsubscribe(self, peer: Peer, number: int) -> None:
         """End a subscription; Refusal when there is none of that number."""
+        group = self._groups.get(peer)
+        if group is not None and number in group.attached[peer].numbers:
+            self.remove(peer)
+            return
         sink = self._sinks.get(peer)
         if sink is None or number not in sink.interests:
             raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
@@ -402,7 +243,7 @@ class Sinks:
             for one in list(sink.interests):
                 if schemas.get(one.type_name) == one.schema:
                     continue
-                now = one.taken(schemas)
+                now = sink.checked(one.taken(schemas))
                 sink.interests.add(now)
                 if sink.is_fed:
                     self._indices[one.type_name].forget()
@@ -431,7 +272,14 @@ class Sinks:
         return paused
 
     def remove(self, peer: Peer) -> None:
-        """The link is gone, or its last subscription."""
+        """The link is gone, or its last subscription; a group goes with its last client."""
+        group = self._groups.pop(peer, None)
+        if group is not None:
+            group.detach(peer)
+            self.touch(group)
+            if group.attached:
+                return
+            peer = group.peer
         self._touched.pop(peer, None)
         sink = self._sinks.pop(peer, None)
         if sink is not None:
@@ -523,7 +371,7 @@ class Sinks:
             if not sink.held.events:
                 sink.mark = complete_to(sink.rules)
             if sink.must_hold(delivery_batch, is_joined=is_joined):
-                sink.hold(delivery_batch, self.places(delivery_batch.batches))
+                sink.held.hold(delivery_batch, self.places(delivery_batch.batches))
             else:
                 sink.offer_found(delivery_batch)
             self._touched[sink.peer] = sink

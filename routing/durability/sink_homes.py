@@ -24,7 +24,7 @@ class SinkHomes:
         self._recalled: Mapping[str, str] = {}
         """Homes that the store had at the start, while they count."""
         self._recalled_until = 0.0
-        self._news = overlay.news
+        self._news = overlay.topology.database.changes
 
     def recall(self, homes: Mapping[str, str], now: float) -> None:
         """The store has these. ``now``: seconds of the broker's clock."""
@@ -39,7 +39,7 @@ class SinkHomes:
         if now >= self._recalled_until:
             self._recalled = {}
             return told
-        heard_of = {state.origin for state in self._overlay.states}
+        heard_of = {state.origin for state in self._overlay.topology.states}
         self._recalled = {
             name: home for name, home in self._recalled.items() if home not in heard_of
         }
@@ -47,9 +47,9 @@ class SinkHomes:
 
     def take_changes(self, now: float) -> Iterator[Put]:
         """A record to keep, if others have told something else since the last time."""
-        if self._overlay.news == self._news:
+        if self._overlay.topology.database.changes == self._news:
             return
-        self._news = self._overlay.news
+        self._news = self._overlay.topology.database.changes
         homes = self.by_name(now)
         if homes != self._kept:
             self._kept = homes

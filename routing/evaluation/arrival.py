@@ -94,16 +94,16 @@ class ArrivalEvaluator(TreeEvaluator):
                 self._take_late(batches, np.clip(times, -FAR, now))
         detections = self._evaluate_stamped(now) if self._duties.rules else NOTHING
         for batch in detections.batches:
-            if self._forwarder.looks_at(batch.type.name):
-                self._forwarder.push(numbered(batch, self._duties.ranks))
-        ends = self._forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.answered)
-        self.outbox.post(self._forwarder.advance({}), answers=ends)
+            if self.forwarder.looks_at(batch.type.name):
+                self.forwarder.push(numbered(batch, self._duties.ranks))
+        ends = self.forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.answered)
+        self.outbox.post(self.forwarder.advance({}), answers=ends)
         return detections
 
     def _take_in(self, batches: Iterable[EventBatch], fresh: bool, now: int) -> None:
         used = []
         for batch in batches:
-            self._forwarder.push(batch, fresh=fresh, came=np.full(len(batch), now))
+            self.forwarder.push(batch, fresh=fresh, came=np.full(len(batch), now))
             if batch.type.name in self._duties.used:
                 used.append(batch)
         for batch in stamped(used, max(now, self._passed)) if used else ():
@@ -117,7 +117,7 @@ class ArrivalEvaluator(TreeEvaluator):
         for batch in batches:
             came = times[first : first + len(batch)]
             first += len(batch)
-            self._forwarder.push(batch, fresh=False, came=came)
+            self.forwarder.push(batch, fresh=False, came=came)
             if batch.type.name in self._duties.used:
                 self.engine.push(at_times(batch, came))
         self.engine.take_conflict()

@@ -68,7 +68,7 @@ class TreeEvaluator:
         self._name = name
         self.engine = engine
         """The engine, until rules begin anew."""
-        self._forwarder = Forwarder()
+        self.forwarder = Forwarder()
         self._pulls = Pulls()
         self.is_pulling = False
         """Whether any rule is pulled (Law 1)."""
@@ -88,8 +88,8 @@ class TreeEvaluator:
         """Whether the engine was given events since it was last advanced."""
         self._is_anew = True
         """Whether everything is to be looked at, after another plan."""
-        self._watermarks = Watermarks()
-        self.progress = TreeProgress(self._watermarks, engine, self._forwarder)
+        self.watermarks = Watermarks()
+        self.progress = TreeProgress(self.watermarks, engine, self.forwarder)
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
         self._limit = limit
@@ -118,7 +118,7 @@ class TreeEvaluator:
     @property
     def kept(self) -> int:
         """How many events fragments keep here, be it for others, or until they are asked for."""
-        return len(self._forwarder)
+        return len(self.forwarder)
 
     def placement(self, name: str) -> Placement | None:
         """Where the engine evaluates a rule, if it does and knows several places."""
@@ -134,26 +134,8 @@ class TreeEvaluator:
         """In words, what the fragments here let pass, by rule."""
         return {
             name: list(tell_fragment(self._duties.texts.get(name), fragment))
-            for name, fragment in sorted(self._forwarder.fragments.items())
+            for name, fragment in sorted(self.forwarder.fragments.items())
         }
-
-    @property
-    def type_marks(self) -> Mapping[str, int]:
-        """The marks that were given to engine and forwarder."""
-        return self.progress.types
-
-    def release_marks(self, names: Iterable[str]) -> None:
-        """Forget what binds who comes to publish these types."""
-        self.progress.release_marks(names)
-
-    @property
-    def forwarded(self) -> Mapping[str, int]:
-        """The marks of types that have gone up."""
-        return self._forwarder.marks
-
-    def mark(self, rule: str) -> int:
-        """Up to where a rule has been evaluated here; KeyError for one that is not."""
-        return self.engine.mark(rule)
 
     def output_watermark(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
@@ -161,16 +143,7 @@ class TreeEvaluator:
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
-        return {**self._pulls.awaited(name), **self._watermarks.inputs.by_child(name)}
-
-    def heard_at(self, child: str, name: str) -> float:
-        """When a child has last spoken of a type that it forwards; 0 for never."""
-        return self._watermarks.inputs.heard_at(child, name)
-
-    @property
-    def ended(self) -> frozenset[str]:
-        """The rules evaluated here that use nothing of which anybody publishes any more."""
-        return self._watermarks.ends.rules
+        return {**self._pulls.awaited(name), **self.watermarks.inputs.by_child(name)}
 
     def look_again(self) -> None:
         """Look again at what waits: it may wait no longer, by another limit."""
@@ -187,12 +160,12 @@ class TreeEvaluator:
         """
         self._take_come()
         self._resumed, self.notes = resumed, StateNotes()
-        demands = self._forwarder.demands
+        demands = self.forwarder.demands
         if self._ahead is None or self._ahead[0] is self.engine:
             self._ahead = self.engine.fresh(), {}
-        self.engine, self._forwarder = self._ahead[0], Forwarder()
-        self.progress.forget(self.engine, self._forwarder)
-        self._forwarder.want(demands)
+        self.engine, self.forwarder = self._ahead[0], Forwarder()
+        self.progress.forget(self.engine, self.forwarder)
+        self.forwarder.want(demands)
         self._begins_anew = True
         self._duties = NO_DUTIES
         self.outbox.clear()
@@ -206,7 +179,7 @@ class TreeEvaluator:
     def want(self, demands: Mapping[str, Demanded]) -> None:
         """Change what the father wants of published events, by the names of types."""
         self._take_come()
-        self._forwarder.want(demands)
+        self.forwarder.want(demands)
         self._is_anew = True
 
     def follow(self, division: Division) -> None:
@@ -232,7 +205,7 @@ class TreeEvaluator:
         self._division = division
         self.missing.arrange((one.uses, division.absent_for(rule)) for rule, one in here.items())
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
-        self._forwarder.follow(division.partition.fragments_of(self._name), since)
+        self.forwarder.follow(division.partition.fragments_of(self._name), since)
         published = division.published.get(self._name, frozenset())
         self.progress.arrange(duties, published, self._together, self.engine.over)
         self._follow_pulls(division)
@@ -294,7 +267,7 @@ class TreeEvaluator:
     def _follow_pulls(self, division: Division) -> None:
         """Law 1; what has been evaluated does not depend any more on what is asked for."""
         since = {one.rule.name: one.since for one in division.rules}
-        fragments, marks = self._forwarder.fragments, self.progress.types
+        fragments, marks = self.forwarder.fragments, self.progress.types
 
         def passed(rule: str) -> int:
             if rule in self._duties.rules:
@@ -307,7 +280,7 @@ class TreeEvaluator:
 
         children = sorted(c for c, father in division.fathers.items() if father == self._name)
         roles = roles_at(self._name, children, division.partition, passed)
-        self._forwarder.close()
+        self.forwarder.close()
         self._pulls.follow(roles, self._front_of_masters)
         self.is_pulling = bool(self._pulls)
         self._begins_anew = False
@@ -344,7 +317,7 @@ class TreeEvaluator:
 
     def _take_come(self) -> None:
         """Give what has come to engine, fragments and pulls; many that came one by one, at once."""
-        missing, forwarder = self.missing, self._forwarder
+        missing, forwarder = self.missing, self.forwarder
         for come, fresh in ((self._fresh, True), (self._late, False)):
             for batch in packed(come) if len(come) >= PACKED_MIN else come:
                 name = batch.type.name
@@ -367,7 +340,7 @@ class TreeEvaluator:
             self.push(batches[:fresh])
         if fresh < len(batches):
             self.push(batches[fresh:], fresh=False)
-        if self._watermarks.inputs.take(child, message.marks, now):
+        if self.watermarks.inputs.take(child, message.marks, now):
             self.has_news = True
         if message.answers:
             self._pulls.take(child, message.answers)
@@ -378,14 +351,14 @@ class TreeEvaluator:
         self._take_come()
         self._pulls.hear(asked)
         for rule, spans, horizon in asked:
-            self._forwarder.ask(rule, spans, horizon)
+            self.forwarder.ask(rule, spans, horizon)
         self.has_news = True
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
         """Hear how far that has come which waits for masters of these types (Law 1)."""
         for name, until in types:
             if self._pulls.want_horizons(name):
-                self._watermarks.hear_kept(name, until)
+                self.watermarks.hear_kept(name, until)
                 self.has_news = True
 
     # --- evaluation ---
@@ -402,11 +375,11 @@ class TreeEvaluator:
         if not (says_news or clock != self._clock or self.has_news):
             return None
         if says_news:
-            self._watermarks.inputs.hear_own(own)
+            self.watermarks.inputs.hear_own(own)
         self._own, self._clock, self.has_news = own, clock, False
         self._take_come()
         is_anew, self._is_anew = self._is_anew, False
-        progress, watermarks = self.progress, self._watermarks
+        progress, watermarks = self.progress, self.watermarks
         moved = self._hear(is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
         if self._ending and watermarks.note_over(self.engine.over):
@@ -416,7 +389,7 @@ class TreeEvaluator:
         ended = watermarks.ends.types
         changed = watermarks.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, is_anew=is_anew)
-        if not self._forwarder.is_idle:
+        if not self.forwarder.is_idle:
             self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
         if progress.has_gone_far or self.skew.must_look:
             self.skew.look(self._inputs, progress, self._waits)
@@ -424,7 +397,7 @@ class TreeEvaluator:
 
     def _hear(self, *, is_anew: bool) -> set[TypeProgress]:
         """Take in what is said; gives the types that have another mark by that (Law 1)."""
-        watermarks, pulls, inputs = self._watermarks, self._pulls, self._watermarks.inputs
+        watermarks, pulls, inputs = self.watermarks, self._pulls, self.watermarks.inputs
         moved = inputs.hear()
         if self.is_pulling:
             pulls.learn({one.name: one.told for one in moved})
@@ -448,7 +421,7 @@ class TreeEvaluator:
         for name, one in self._duties.rules.items():
             if name not in self._ending:
                 yield JoinedInputs(name, self._duties.uses[name] - {TIMER.name}, one.begin)
-        for name, evaluation in self._forwarder.evaluations.items():
+        for name, evaluation in self.forwarder.evaluations.items():
             fragment, buffer = evaluation.fragment, evaluation.buffer
             if name in self._ending:
                 continue
@@ -460,7 +433,7 @@ class TreeEvaluator:
     @property
     def _together(self) -> Iterator[frozenset[str]]:
         """The types that fragments look at together, or keep for one another."""
-        for one in self._forwarder.evaluations.values():
+        for one in self.forwarder.evaluations.values():
             yield one.binds
             pull = one.fragment.pull
             if pull is not None:
@@ -476,8 +449,8 @@ class TreeEvaluator:
                 size, batches = self.found.get(source, (0, 0))
                 self.found[source] = size + batch_bytes(batch), batches + 1
             self.progress.take(batch, is_found=True)
-            if not self._forwarder.is_idle and self._forwarder.looks_at(batch.type.name):
-                self._forwarder.push(numbered(batch, self._duties.ranks))
+            if not self.forwarder.is_idle and self.forwarder.looks_at(batch.type.name):
+                self.forwarder.push(numbered(batch, self._duties.ranks))
         if notes.rules:
             self._look_at_notes()
 
@@ -502,7 +475,7 @@ class TreeEvaluator:
 
     def _evaluate(self, moved: set[TypeProgress], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""
-        marks = self._watermarks.engine_marks(moved, clock)
+        marks = self.watermarks.engine_marks(moved, clock)
         if not (moved or self._is_fed):
             return NOTHING
         self._is_fed = False
@@ -515,7 +488,7 @@ class TreeEvaluator:
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:
         """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
-        forwarder, progress, ends = self._forwarder, self.progress, self._watermarks.ends.types
+        forwarder, progress, ends = self.forwarder, self.progress, self.watermarks.ends.types
         forwarded = forwarder.advance({one.name: one.here for one in moved})
         up = forwarder.marks if is_anew else forwarded.marks
         if ends:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from routing.messages.clients import (
+    PLAIN_KINDS as PLAIN_KINDS,
     Acknowledged as Acknowledged,
     Advertise as Advertise,
     AskingAll as AskingAll,
@@ -67,6 +68,7 @@ from routing.messages.links import (
     LinkStates as LinkStates,
 )
 from routing.messages.packets import (
+    LINK_KINDS as LINK_KINDS,
     Carried as Carried,
     FromNeighbour as FromNeighbour,
     Packet as Packet,

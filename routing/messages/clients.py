@@ -94,8 +94,9 @@ class Subscribe(Struct, array_like=True, frozen=True, forbid_unknown_fields=True
     it is paused, not refused, where its type has not what the filter asks for. ``durable``: the
     name of the durable sink to which the client attaches, which is made where there is none; "":
     the subscription ends with the link. ``limit_bytes`` and ``limit_age_s``: further bounds of a
-    durable sink's queue; 0: those that it has, or its broker's for new ones. Fields with a default
-    may be left out at the end.
+    durable sink's queue; 0: those that it has, or its broker's for new ones. ``group``: the name
+    under which clients share the events of a filter, evenly or ``by`` the values of an attribute;
+    "": each client gets them all. Fields with a default may be left out at the end.
     """
 
     request: Request
@@ -107,6 +108,8 @@ class Subscribe(Struct, array_like=True, frozen=True, forbid_unknown_fields=True
     durable: Name = ""
     limit_bytes: Sequence = 0
     limit_age_s: Annotated[float, Meta(ge=0, le=AGE_MAX_S)] = 0.0
+    group: Name = ""
+    by: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,3 +479,41 @@ FromBroker: TypeAlias = (
     | Heartbeat
     | Goodbye
 )
+
+PLAIN_KINDS: Mapping[int, type] = {
+    1: Hello,
+    3: Unadvertise,
+    5: Promise,
+    6: Subscribe,
+    7: Unsubscribe,
+    8: Deploy,
+    9: Remove,
+    10: ListRules,
+    11: ShowRule,
+    12: StatusRequest,
+    13: Drain,
+    14: ShowTrace,
+    15: RemoveDurable,
+    16: Welcome,
+    17: Confirmed,
+    18: Refused,
+    19: Acknowledged,
+    21: Rejected,
+    22: SubscriptionPaused,
+    23: ReadLog,
+    24: LogPart,
+    25: LogReceived,
+    26: DealtWith,
+    27: KeepDurable,
+    28: ShowNetwork,
+    29: ShowUsers,
+    30: ShowLog,
+    31: ShowQueue,
+    32: Credit,
+    33: Heartbeat,
+    34: Goodbye,
+    35: SendAway,
+    36: Nack,
+    37: ResendDurable,
+}
+"""Messages that are written as their fields, by kind: docs/protocol.md, section 2."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -23,6 +24,7 @@ from routing.messages.single_tree import (
     Awaited,
     Catalog,
     CatalogDelta,
+    HandOver,
     Hold,
     NetworkAnswer,
     NetworkQuery,
@@ -77,3 +79,25 @@ class Packet(Struct, frozen=True, gc=False):
 
 FromNeighbour: TypeAlias = LinkHello | Packet | LinkAck | Goodbye
 """Frames that come over a link between brokers."""
+
+LINK_KINDS: Mapping[int, type] = {
+    48: LinkHello,
+    50: LinkAck,
+    51: LinkStates,
+    56: SubscriptionUpdate,
+    60: Pause,
+    62: Plan,
+    64: RootRequest,
+    65: CheckpointProbe,
+    67: CheckpointCommitted,
+    68: SubscriptionAck,
+    69: PlanFollowed,
+    71: Awakening,
+    73: Awaited,
+    74: Hold,
+    75: Stays,
+    76: NetworkQuery,
+    77: NetworkAnswer,
+    79: HandOver,
+}
+"""Messages between brokers that are written as their fields, by kind."""

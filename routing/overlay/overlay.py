@@ -25,7 +25,6 @@ from routing.messages import (
     FromNeighbour,
     Goodbye,
     LinkHello,
-    LinkState,
     LinkStates,
     NetworkAnswer,
     NetworkQuery,
@@ -34,10 +33,8 @@ from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
 from routing.overlay.connections import Connections
 from routing.overlay.ends import DelayKnown, Down, Heard, LinkResult, Piling, Up, link_text
-from routing.overlay.graph import Component
 from routing.overlay.queries import NetworkQueries
 from routing.overlay.topology import Topology
-from routing.overlay.trees import LocalTree, Trees
 from routing.traced import with_traces
 
 NEIGHBOUR_DOWN = "neighbour down"
@@ -70,7 +67,7 @@ class Overlay:
         """When a channel's timer is due, kept since most inputs touch one channel only."""
         self._first_due: float | None = None
         """The least of these; None where it has to be looked for."""
-        self._topology = Topology(config, now, self._linked, self._tell)
+        self.topology = Topology(config, now, self._linked, self._tell)
         self.effects: list[Effect] = []
         """Effects that ``take_effects`` would give."""
         self.traces = TraceContexts()
@@ -104,48 +101,18 @@ class Overlay:
         return self._config
 
     @property
-    def part(self) -> Component:
-        """The connected part of the network that this broker is in, as last concluded."""
-        return self._topology.part
-
-    @property
-    def states(self) -> tuple[LinkState, ...]:
-        """The known link states, by name."""
-        return self._topology.states
-
-    @property
     def durables(self) -> Mapping[str, str]:
         """The durable sinks at other brokers, those out of reach too: their brokers, by name."""
-        others = (one for one in self.states if one.origin != self.name)
+        others = (one for one in self.topology.states if one.origin != self.name)
         return {name: state.origin for state in others for name in state.durables}
-
-    @property
-    def news(self) -> int:
-        """How often something new of other brokers was told, or some were forgotten."""
-        return self._topology.database.changes
-
-    @property
-    def trees(self) -> Trees:
-        """The trees that this broker is in."""
-        return self._topology.trees
-
-    @property
-    def single_tree(self) -> LocalTree | None:
-        """The tree of the centre."""
-        return self._topology.single_tree
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether everything heard so far has been told on, and conclusions were drawn."""
-        return self._topology.is_settled
 
     @property
     def facts(self) -> dict[str, Any]:
         """The brokers, links and trees as a broker's status shows them."""
-        reachable = self.part.nodes
+        reachable = self.topology.part.nodes
         return {
-            "centre": self.part.centre,
-            "settled": self.is_settled,
+            "centre": self.topology.part.centre,
+            "settled": self.topology.is_settled,
             "brokers": [
                 {
                     "name": state.origin,
@@ -154,12 +121,12 @@ class Overlay:
                         {"name": name, "delay_us": delay_us} for name, delay_us in state.neighbours
                     ],
                 }
-                for state in self.states
+                for state in self.topology.states
             ],
             "links": [channel.facts for _, channel in sorted(self.neighbours.items())],
             "trees": [
                 tree.facts
-                for tree in sorted(self.trees, key=lambda tree: tree.root)
+                for tree in sorted(self.topology.trees, key=lambda tree: tree.root)
                 if not tree.orphan
             ],
         }
@@ -169,7 +136,7 @@ class Overlay:
     def say_durables(self, names: Iterable[str], now: float) -> None:
         """Tell all brokers which durable sinks are at this one."""
         self._now = now
-        self._topology.say_durables(tuple(sorted(names)), now)
+        self.topology.say_durables(tuple(sorted(names)), now)
 
     def awake(self, now: float) -> bool:
         """Something is to be done; gives whether this broker was kept from its work for so long
@@ -180,7 +147,7 @@ class Overlay:
         self._now = now
         if was_away:
             self.has_moved = True
-            self._topology.be_away(now)
+            self.topology.be_away(now)
         return was_away
 
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
@@ -189,8 +156,8 @@ class Overlay:
         if delay_us is not None:
             self._delays[peer] = delay_us
         self._collect(self._connections.add(peer, now))
-        if self._topology.settle_at is not None:
-            self._topology.settle_at = now + self._config.settle_s
+        if self.topology.settle_at is not None:
+            self.topology.settle_at = now + self._config.settle_s
 
     def receive(self, peer: Peer, message: FromNeighbour, now: float) -> None:
         """Take in what came over a link between brokers; unknown ones may be greeted back."""
@@ -246,12 +213,12 @@ class Overlay:
     def ask_all(self, peer: Peer, request: AskingAll, now: float) -> None:
         """A client asks something of all brokers."""
         self.awake(now)
-        self.queries.ask(peer, request, self.part.nodes, self._tree_neighbours, now)
+        self.queries.ask(peer, request, self.topology.part.nodes, self._tree_neighbours, now)
 
     @property
     def _tree_neighbours(self) -> set[str]:
         """The neighbours in the single tree."""
-        tree = self.single_tree
+        tree = self.topology.single_tree
         if tree is None:
             return set()
         return tree.children if tree.father is None else {*tree.children, tree.father}
@@ -263,7 +230,7 @@ class Overlay:
             channel.handle_timer(now)
             self._collect(channel)
         self.queries.handle_timer(now)
-        topology = self._topology
+        topology = self.topology
         settle_at, forget_at = topology.settle_at, topology.forget_at
         if (settle_at is not None and settle_at <= now) or (
             forget_at is not None and forget_at <= now
@@ -278,7 +245,7 @@ class Overlay:
         due = self._first_due
         if due is None and self._due:
             due = self._first_due = min(self._due.values())
-        topology = self._topology
+        topology = self.topology
         asked = self.queries.due_at
         for other in (topology.flood_at, topology.settle_at, topology.forget_at, asked):
             if other is not None and (due is None or other < due):
@@ -388,11 +355,11 @@ class Overlay:
         elif isinstance(result, Down):
             self._take_down(result)
         elif isinstance(result, LinkStates):
-            if self._topology.hear(channel.neighbour, result, self._now):
+            if self.topology.hear(channel.neighbour, result, self._now):
                 text = "another broker of the network bears this name"
                 self.effects.append(Log("error", text, {"via": channel.neighbour}))
         elif isinstance(result, DelayKnown):
-            self._topology.say(self._now)
+            self.topology.say(self._now)
 
     def _take_up(self, channel: Channel, up: Up) -> None:
         self._neighbours[up.name] = channel
@@ -404,7 +371,7 @@ class Overlay:
         if channel.peer not in self._delays and (up.fresh or channel.delay_us is None):
             channel.measure(self._now)
             self._collect(channel)
-        self._topology.join(up.name, self._now)
+        self.topology.join(up.name, self._now)
 
     def _take_down(self, down: Down) -> None:
         if self._neighbours.pop(down.name, None) is None:
@@ -414,7 +381,7 @@ class Overlay:
         self.effects.append(
             Log("warning", NEIGHBOUR_DOWN, {"neighbour": down.name, "reason": down.reason})
         )
-        self._topology.leave(down.name, self._now)
+        self.topology.leave(down.name, self._now)
 
     # --- what the topology needs ---
 

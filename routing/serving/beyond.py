@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from matcher.model import EventBatch
-from routing.delivery.sinks import Sink
+from routing.delivery.sink import Sink
 from routing.deployment import Deployed
 from routing.effects import Peer
 from routing.messages import Asking, AskingAll, Confirmed

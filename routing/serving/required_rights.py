@@ -16,38 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from routing.messages import (
-    Act,
-    Advertise,
-    Credit,
-    DealtWith,
-    Deploy,
-    Drain,
-    Goodbye,
-    Heartbeat,
-    Hello,
-    KeepDurable,
-    ListRules,
-    LogReceived,
-    Nack,
-    Promise,
-    Publish,
-    ReadLog,
-    Remove,
-    RemoveDurable,
-    ResendDurable,
-    SendAway,
-    ShowLog,
-    ShowNetwork,
-    ShowQueue,
-    ShowRule,
-    ShowTrace,
-    ShowUsers,
-    StatusRequest,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
+from routing import messages
+from routing.messages import Act
 from routing.permission import (
     check_any,
     check_log,
@@ -78,16 +48,16 @@ def check_message(names: SourceNames, link: Link, message: Any) -> None:
         check(names, link, message)
 
 
-def _hello(names: SourceNames, link: Link, message: Hello) -> None:
+def _hello(names: SourceNames, link: Link, message: messages.Hello) -> None:
     names.check_free(link.rights, message.name)
 
 
-def _advertise(names: SourceNames, link: Link, message: Advertise) -> None:
+def _advertise(names: SourceNames, link: Link, message: messages.Advertise) -> None:
     check_publishing(link.rights, message.types)
     names.check(link.rights, link.name)
 
 
-def _publish(names: SourceNames, link: Link, message: Publish) -> None:
+def _publish(names: SourceNames, link: Link, message: messages.Publish) -> None:
     for batch in message.batches:
         _may_publish(link, batch.type.name)
         if batch.causes is not None:  # recorded events (routing.serving.parts, Law 4)
@@ -95,7 +65,7 @@ def _publish(names: SourceNames, link: Link, message: Publish) -> None:
     _source(names, link, message)
 
 
-def _source(names: SourceNames, link: Link, message: Promise | Publish) -> None:
+def _source(names: SourceNames, link: Link, message: messages.Promise | messages.Publish) -> None:
     """A promise speaks for all types of its source."""
     if link.source is None:
         names.check(link.rights, link.name)
@@ -112,12 +82,12 @@ def _may_publish(link: Link, *types: str) -> None:
             link.publishable.add(name)
 
 
-def _unadvertise(names: SourceNames, link: Link, message: Unadvertise) -> None:
+def _unadvertise(names: SourceNames, link: Link, message: messages.Unadvertise) -> None:
     check_right(link.rights, Act.PUBLISH, *message.types)
     names.check(link.rights, link.name)
 
 
-def _deploy(names: SourceNames, link: Link, message: Deploy) -> None:
+def _deploy(names: SourceNames, link: Link, message: messages.Deploy) -> None:
     check_right(link.rights, Act.REMOVE, *message.removes)
     if message.text:
         check_any(link.rights, *((Act.DEPLOY, Act.REPLACE) if message.replace else (Act.DEPLOY,)))
@@ -133,52 +103,54 @@ def _command(name: str) -> Required:
 
 _OWN = "none: of what its sender has"
 REQUIRED: Mapping[type, Required] = {
-    Hello: Required("a name that is no source's of another user", _hello),
-    Advertise: Required("`publish` for each type, `sources` for the name", _advertise),
-    Unadvertise: Required("`publish` for each type, `sources` for the name", _unadvertise),
-    Publish: Required(
+    messages.Hello: Required("a name that is no source's of another user", _hello),
+    messages.Advertise: Required("`publish` for each type, `sources` for the name", _advertise),
+    messages.Unadvertise: Required("`publish` for each type, `sources` for the name", _unadvertise),
+    messages.Publish: Required(
         "`publish` for each type, and for each event where the line has conditions; `sources` for "
         "the name, and for those of recorded events",
         _publish,
     ),
-    Promise: Required("`publish` for each type of its source, `sources` for the name", _source),
-    Subscribe: Required(
+    messages.Promise: Required(
+        "`publish` for each type of its source, `sources` for the name", _source
+    ),
+    messages.Subscribe: Required(
         "`subscribe` for the type; of a durable subscription its user alone",
         lambda _, link, message: narrowed(link.rights, message.filter),
     ),
-    Unsubscribe: Required(_OWN),
-    Credit: Required(_OWN),
-    DealtWith: Required(_OWN),
-    Nack: Required(_OWN),
-    RemoveDurable: Required("the user whose durable subscription it is"),
-    KeepDurable: Required("the user whose durable subscription it is"),
-    ResendDurable: Required("the user whose durable subscription it is"),
-    Deploy: Required(
+    messages.Unsubscribe: Required(_OWN),
+    messages.Credit: Required(_OWN),
+    messages.DealtWith: Required(_OWN),
+    messages.Nack: Required(_OWN),
+    messages.RemoveDurable: Required("the user whose durable subscription it is"),
+    messages.KeepDurable: Required("the user whose durable subscription it is"),
+    messages.ResendDurable: Required("the user whose durable subscription it is"),
+    messages.Deploy: Required(
         "`deploy` for each rule, or `replace`; `define` for what it defines, `subscribe` for all "
         "that it reads; `remove` for each that goes",
         _deploy,
     ),
-    Remove: Required(
+    messages.Remove: Required(
         "`remove` for the rule",
         lambda _, link, message: check_right(link.rights, Act.REMOVE, message.name),
     ),
-    ListRules: _command("rule list"),
-    ShowRule: _command("rule show"),
-    StatusRequest: _command("status"),
-    ShowNetwork: _command("status"),
-    ShowUsers: _command("users"),
-    ShowLog: _command("log"),
-    ShowQueue: _command("queue"),
-    SendAway: _command("expel"),
-    ShowTrace: _command("trace"),
-    Drain: _command("drain"),
-    ReadLog: Required(
+    messages.ListRules: _command("rule list"),
+    messages.ShowRule: _command("rule show"),
+    messages.StatusRequest: _command("status"),
+    messages.ShowNetwork: _command("status"),
+    messages.ShowUsers: _command("users"),
+    messages.ShowLog: _command("log"),
+    messages.ShowQueue: _command("queue"),
+    messages.SendAway: _command("expel"),
+    messages.ShowTrace: _command("trace"),
+    messages.Drain: _command("drain"),
+    messages.ReadLog: Required(
         "`subscribe` without conditions for each type that it names",
         lambda _, link, message: check_log(link.rights, message),
     ),
-    LogReceived: Required(_OWN),
-    Heartbeat: Required("none"),
-    Goodbye: Required(_OWN),
+    messages.LogReceived: Required(_OWN),
+    messages.Heartbeat: Required("none"),
+    messages.Goodbye: Required(_OWN),
 }
 """By message what it needs. docs/security.md has it as a table (``rights_table``)."""
 

@@ -19,7 +19,7 @@ from matcher.times import time_text
 from routing.config import Late, NodeConfig, Ordering
 from routing.delivery.durable import DurableSink
 from routing.delivery.durables import DurableChange, Durables
-from routing.delivery.sinks import Sink
+from routing.delivery.sink import Sink
 from routing.delivery.subscriptions import Interest, fits
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
@@ -569,7 +569,8 @@ class Service:
                 del self._overrun_types[name]
                 changed += self._sinks.pause(name, reason)
         for sink, interest in changed:
-            self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
+            for peer, number in sink.clients(interest.number):
+                self._send(peer, SubscriptionPaused(number, interest.problem))
 
     # --- rules ---
 
@@ -651,9 +652,10 @@ class Service:
         if sink is None:
             return
         schemas = self._advertisements.schemas
-        for number, reason in self._sinks.change_rights(sink.peer, link.rights, schemas):
-            self._send(link.peer, SubscriptionPaused(number, reason))
-            self.refuse(link, None, Code.NOT_ALLOWED, reason)
+        for ended, reason in self._sinks.change_rights(sink.peer, link.rights, schemas):
+            for peer, number in sink.clients(ended):
+                self._send(peer, SubscriptionPaused(number, reason))
+                self.refuse(self._links.by_peer[peer], None, Code.NOT_ALLOWED, reason)
         self.follow()
 
     def refuse(self, link: Link, request: int | None, code: Code, reason: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from matcher.model import EventType
-from routing.delivery.sinks import Sink
+from routing.delivery.sink import Sink
 from routing.deployment import Deployed
 from routing.serving.advertisements import KnownType
 from routing.serving.link import Link

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
@@ -18,39 +16,20 @@ from routing.serving.source_names import SourceNames
 from routing.serving.sources import Sources
 
 
-@dataclass(frozen=True, slots=True)
 class Tables:
-    """Each owns its part of the state; who works with them shares them."""
+    """Each owns its part of the state; who works with them shares them. ``now``: seconds of the
+    host's clock.
+    """
 
-    moment: Moment
-    links: Links
-    published: PublishedIds
-    accounts: Accounts
-    names: SourceNames
-    sources: Sources
-    advertisements: Advertisements
-    deployments: Deployments
-    sinks: Sinks
-    credit: PublishCredit
-    traces: TraceContexts
-    """Trace contexts of events that have come, and of composite events found of them."""
-
-
-def tables_of(config: NodeConfig, now: float) -> Tables:
-    """Empty tables. ``now``: seconds of the host's clock."""
-    moment, advertisements = Moment(now), Advertisements(config)
-    deployments = Deployments(config)
-    sinks, accounts = Sinks(config, deployments), Accounts(config.sources_max)
-    return Tables(
-        moment,
-        Links(),
-        PublishedIds(config),
-        accounts,
-        SourceNames(accounts),
-        Sources(config, accounts),
-        advertisements,
-        deployments,
-        sinks,
-        PublishCredit(config, advertisements, deployments, sinks, moment),
-        TraceContexts(),
-    )
+    def __init__(self, config: NodeConfig, now: float) -> None:
+        self.moment, self.links = Moment(now), Links()
+        self.published = PublishedIds(config)
+        self.accounts = Accounts(config.sources_max)
+        self.names, self.sources = SourceNames(self.accounts), Sources(config, self.accounts)
+        self.advertisements, self.deployments = Advertisements(config), Deployments(config)
+        self.sinks = Sinks(config, self.deployments)
+        self.credit = PublishCredit(
+            config, self.advertisements, self.deployments, self.sinks, self.moment
+        )
+        self.traces = TraceContexts()
+        """Trace contexts of events that have come, and of composite events found of them."""

@@ -10,56 +10,22 @@ from matcher.model import EventType
 from routing.errors import WireError
 from routing.messages import (
     ENTRIES_MAX,
-    Acknowledged,
+    PLAIN_KINDS,
     Acks,
     Advertise,
-    Confirmed,
-    Credit,
-    DealtWith,
     Delivery,
-    Deploy,
-    Drain,
-    Goodbye,
-    Heartbeat,
-    Hello,
-    KeepDurable,
-    ListRules,
-    LogPart,
-    LogReceived,
-    Nack,
     Number,
-    Promise,
     Publish,
-    ReadLog,
-    Refused,
-    Rejected,
-    Remove,
-    RemoveDurable,
     Request,
-    ResendDurable,
-    SendAway,
     Sequence as SequenceNumber,
-    ShowLog,
-    ShowNetwork,
-    ShowQueue,
-    ShowRule,
-    ShowTrace,
-    ShowUsers,
-    StatusRequest,
-    Subscribe,
-    SubscriptionPaused,
     Time,
     Traces,
-    Unadvertise,
-    Unsubscribe,
-    Welcome,
 )
 from routing.wire.codec import (
     BATCHES_MAX,
     Buffer,
     Codec,
     Frames,
-    check_traces,
     no_body,
     pack,
     plain_codec,
@@ -120,9 +86,7 @@ def _encode_publish(message: Publish) -> Frames:
 
 def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
     plain = _unpack_published(data)
-    batches, _ = decode_batches(plain.batches, body)
-    if plain.traces:
-        check_traces(plain.traces, batches)
+    batches, _ = decode_batches(plain.batches, body, traces=plain.traces)
     return Publish(batches, plain.promise, plain.acks, plain.traces)
 
 
@@ -153,52 +117,17 @@ _last: tuple[Delivery, tuple[bytes, bytes]] | None = None
 
 def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
     plain = _unpack_delivered(data)
-    batches, order = decode_batches(plain.batches, body, plain.ordered)
+    batches, order = decode_batches(plain.batches, body, plain.ordered, plain.traces)
     if len(plain.subscriptions) != len(batches):
         raise WireError(f"subscriptions for {len(plain.subscriptions)} of {len(batches)} batches")
-    if plain.traces:
-        check_traces(plain.traces, batches)
     last = plain.number, plain.again, plain.traces
     return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late, *last)
 
 
 CLIENT_CODECS: tuple[Codec, ...] = (
-    plain_codec(1, Hello),
     Codec(_ADVERTISE, Advertise, _encode_advertise, _decode_advertise),
-    plain_codec(3, Unadvertise),
     Codec(_PUBLISH, Publish, _encode_publish, _decode_publish),
-    plain_codec(5, Promise),
-    plain_codec(6, Subscribe),
-    plain_codec(7, Unsubscribe),
-    plain_codec(8, Deploy),
-    plain_codec(9, Remove),
-    plain_codec(10, ListRules),
-    plain_codec(11, ShowRule),
-    plain_codec(12, StatusRequest),
-    plain_codec(15, RemoveDurable),
-    plain_codec(13, Drain),
-    plain_codec(14, ShowTrace),
-    plain_codec(16, Welcome),
-    plain_codec(17, Confirmed),
-    plain_codec(18, Refused),
-    plain_codec(19, Acknowledged),
     Codec(_DELIVERY, Delivery, _encode_delivery, _decode_delivery),
-    plain_codec(21, Rejected),
-    plain_codec(22, SubscriptionPaused),
-    plain_codec(23, ReadLog),
-    plain_codec(24, LogPart),
-    plain_codec(25, LogReceived),
-    plain_codec(26, DealtWith),
-    plain_codec(27, KeepDurable),
-    plain_codec(28, ShowNetwork),
-    plain_codec(29, ShowUsers),
-    plain_codec(30, ShowLog),
-    plain_codec(31, ShowQueue),
-    plain_codec(35, SendAway),
-    plain_codec(36, Nack),
-    plain_codec(37, ResendDurable),
-    plain_codec(32, Credit),
-    plain_codec(33, Heartbeat),
-    plain_codec(34, Goodbye),
+    *(plain_codec(kind, message) for kind, message in PLAIN_KINDS.items()),
 )
 """Codecs of all kinds below 48."""

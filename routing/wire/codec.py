@@ -6,13 +6,12 @@ it, so that a peer of another one can be told so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, cast, get_type_hints
 
 import msgspec
 
-from matcher.model import EventBatch
 from routing.errors import WireError
 from routing.messages import LINK_VERSION, VERSION, Traces
 
@@ -88,10 +87,10 @@ def prefix(kind: int) -> bytes:
     return MAGIC + bytes((version_of(kind), kind))
 
 
-def check_traces(traces: Traces, batches: Sequence[EventBatch]) -> None:
-    """WireError unless the places rise, and are those of events."""
+def check_traces(traces: Traces, events: int) -> None:
+    """WireError unless the places rise, and are those of so many events."""
     places = [place for place, _ in traces]
-    if places != sorted(set(places)) or places[-1] >= sum(map(len, batches)):
+    if places != sorted(set(places)) or places[-1] >= events:
         raise WireError("trace contexts of events that are not there")
 
 

@@ -38,7 +38,9 @@ from matcher.model import (
 )
 from matcher.single import Row, Single
 from routing.errors import WireError
+from routing.messages import Traces
 from routing.wire import composites
+from routing.wire.codec import check_traces
 from routing.wire.composites import Encoded
 from routing.wire.headers import CELLS_MAX, EVENTS_MAX, BatchHeader, CausesHeader
 from routing.wire.received import Received
@@ -219,12 +221,17 @@ class BodyReader:
 
 
 def decode_batches(
-    headers: Sequence[BatchHeader], body: bytes | memoryview | None, ordered: bool = False
+    headers: Sequence[BatchHeader],
+    body: bytes | memoryview | None,
+    ordered: bool = False,
+    traces: Traces = (),
 ) -> tuple[tuple[EventBatch, ...], Int64s | None]:
-    """The batches and, where they are ``ordered``, their order; WireError for anything else."""
+    """The batches and, where they are ``ordered``, their order; WireError for anything else, and
+    for ``traces`` of events that are not there.
+    """
     if body is None:
         raise WireError("events without their second frame")
-    if len(headers) == 1 and not ordered:
+    if len(headers) == 1 and not ordered and not traces:
         header = headers[0]
         if header.count == 1 and header.causes is None and not header.digest:  # common
             layout = layout_of(header.schema)
@@ -239,6 +246,8 @@ def decode_batches(
     batches = tuple(map(_decode_batch, headers, repeat(reader)))
     order = _take_order(reader, events) if ordered else None
     reader.finish()
+    if traces:
+        check_traces(traces, events)
     return batches, order
 
 

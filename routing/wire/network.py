@@ -11,39 +11,22 @@ import msgspec
 from routing.errors import WireError
 from routing.messages import (
     ENTRIES_MAX,
+    LINK_KINDS,
     TYPES_MAX,
-    Awaited,
-    Awakening,
     Catalog,
     CatalogDelta,
-    CheckpointCommitted,
-    CheckpointProbe,
     Flow,
     Forward,
-    HandOver,
-    Hold,
-    LinkAck,
-    LinkHello,
-    LinkStates,
     LostSource,
     Name,
-    NetworkAnswer,
-    NetworkQuery,
     Number,
     Part,
-    Pause,
-    Plan,
-    PlanFollowed,
     Report,
-    RootRequest,
     RuleFacts,
     RuleState,
     Sequence as SequenceNumber,
     Shared,
     Stay,
-    Stays,
-    SubscriptionAck,
-    SubscriptionUpdate,
     Text,
     Time,
     Traces,
@@ -53,7 +36,6 @@ from routing.wire.codec import (
     Buffer,
     Codec,
     Frames,
-    check_traces,
     no_body,
     pack,
     plain_codec,
@@ -205,9 +187,7 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
     if not plain.batches:
         no_body(body)
         return Flow((), None, plain.marks)
-    batches, order = decode_batches(plain.batches, body, plain.ordered)
-    if plain.traces:
-        check_traces(plain.traces, batches)
+    batches, order = decode_batches(plain.batches, body, plain.ordered, plain.traces)
     return Flow(batches, order, plain.marks, plain.traces)
 
 
@@ -225,11 +205,9 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
         return Forward((), plain.marks, 0, plain.answers)
     if plain.fresh > len(plain.batches):
         raise WireError(f"{plain.fresh} fresh batches of {len(plain.batches)}")
-    batches, _ = decode_batches(plain.batches, body)
+    batches, _ = decode_batches(plain.batches, body, traces=plain.traces)
     if plain.came is not None and len(plain.came) != 8 * sum(map(len, batches)):
         raise WireError(f"{len(plain.came)} bytes of times for {sum(map(len, batches))} events")
-    if plain.traces:
-        check_traces(plain.traces, batches)
     return Forward(batches, plain.marks, plain.fresh, plain.answers, plain.came, plain.traces)
 
 
@@ -245,9 +223,7 @@ def _decode_shared(data: Buffer, body: Buffer | None) -> Shared:
     if not plain.batches:
         no_body(body)
         return Shared((), plain.parts, plain.pulled)
-    batches, _ = decode_batches(plain.batches, body)
-    if plain.traces:
-        check_traces(plain.traces, batches)
+    batches, _ = decode_batches(plain.batches, body, traces=plain.traces)
     return Shared(batches, plain.parts, plain.pulled, plain.traces)
 
 
@@ -267,30 +243,13 @@ def _decode_state(data: Buffer, body: Buffer | None) -> RuleState:
 
 
 NETWORK_CODECS: tuple[Codec, ...] = (
-    plain_codec(48, LinkHello),
-    plain_codec(50, LinkAck),
-    plain_codec(51, LinkStates),
     Codec(_CATALOG, Catalog, _encode_catalog, _decode_catalog),
     Codec(_CATALOG_DELTA.kind, CatalogDelta, _CATALOG_DELTA.encode, _decode_delta),
-    plain_codec(56, SubscriptionUpdate),
     Codec(_FLOW, Flow, _encode_flow, _decode_flow),
-    plain_codec(60, Pause),
     Codec(_REPORT, Report, _encode_report, _decode_report),
-    plain_codec(62, Plan),
-    plain_codec(68, SubscriptionAck),
     Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
-    plain_codec(71, Awakening),
-    plain_codec(73, Awaited),
-    plain_codec(74, Hold),
-    plain_codec(75, Stays),
-    plain_codec(76, NetworkQuery),
-    plain_codec(77, NetworkAnswer),
-    plain_codec(79, HandOver),
-    plain_codec(64, RootRequest),
-    plain_codec(65, CheckpointProbe),
-    plain_codec(67, CheckpointCommitted),
     Codec(_STATE, RuleState, _encode_state, _decode_state),
-    plain_codec(69, PlanFollowed),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),
+    *(plain_codec(kind, message) for kind, message in LINK_KINDS.items()),
 )
 """Codecs of kinds from 48 on."""

@@ -5,6 +5,7 @@ import { Publisher, Subscriber } from "../../clients/javascript/src/index.js";
 
 const [what, endpoint, ...rest] = process.argv.slice(2);
 const keys = process.env.KEYS ? JSON.parse(process.env.KEYS) : null;
+const sharing = process.env.SHARING ? JSON.parse(process.env.SHARING) : {};
 const plain = (_, value) => (typeof value === "bigint" ? String(value) : value);
 
 // Each line of standard input is an event; says how many are acknowledged, and what is refused.
@@ -30,7 +31,7 @@ async function publish(name, types) {
 
 // Writes so many events, each a line, and acknowledges them.
 async function subscribe(count, durable, ...filters) {
-  const subscriber = new Subscriber(endpoint, filters, { durable, credit: 20, keys });
+  const subscriber = new Subscriber(endpoint, filters, { durable, credit: 20, keys, ...sharing });
   await subscriber.ready;
   console.log("ready");
   for (let number = 0; number < Number(count); number += 1) {

@@ -36,10 +36,11 @@ def _packages():
 
 
 @contextmanager
-def talking(*words, keys=None):
+def talking(*words, keys=None, **sharing):
     """A client of JavaScript, once it is ready."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     own = os.environ | ({"KEYS": json.dumps(keys)} if keys else {})
+    own |= {"SHARING": json.dumps(sharing)} if sharing else {}
     with subprocess.Popen(["node", TALK, *map(str, words)], text=True, env=own, **pipes) as process:
         try:
             assert process.stdout.readline() == "ready\n"
@@ -99,6 +100,23 @@ def test_events_of_python_and_of_rules_come_to_javascript():
     assert pair["data"] == {"n": 100, "s": "3"}
     assert [cause["source"] for cause in pair["cause"]] == ["python", "python"]
     assert len(pair["id"]) == 32
+
+
+def test_clients_of_both_languages_share_a_group():
+    sharing = {"group": "workers", "by": "s"}
+    own = {"x": 0.5, "ok": True, "maybe": None}
+    with (
+        broker() as (_, endpoint),
+        talking("subscribe", endpoint, 1, "", "All", **sharing) as one,
+        talking("subscribe", endpoint, 1, "", "All", **sharing) as two,
+        Subscriber(endpoint, "All", when_full="drop-oldest", **sharing) as three,
+        Publisher(endpoint, name="python", types=[ALL]) as publisher,
+    ):
+        for n in range(30):
+            publisher.publish("All", {"n": n, "s": f"{n}", **own}).wait()
+        first = [json.loads(each.stdout.readline())["data"] for each in (one, two)]
+        first.append(three.receive(timeout_s=60).data)
+    assert len({data["s"] for data in first}) == 3
 
 
 def test_a_client_with_keys_comes_in_as_its_user(tmp_path):

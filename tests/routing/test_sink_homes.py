@@ -14,7 +14,9 @@ def overlay(*states: LinkState) -> SimpleNamespace:
     """An overlay that has heard of these brokers."""
     durables = {name: one.origin for one in states for name in one.durables}
     config = SimpleNamespace(forget_s=FORGET_S)
-    return SimpleNamespace(states=states, durables=durables, news=len(states), config=config)
+    database = SimpleNamespace(changes=len(states))
+    topology = SimpleNamespace(states=states, database=database)
+    return SimpleNamespace(topology=topology, durables=durables, config=config)
 
 
 def test_what_the_store_has_counts_until_its_broker_is_heard_of_or_would_be_forgotten() -> None:
@@ -45,7 +47,7 @@ def test_the_store_is_asked_once_for_what_has_changed() -> None:
     assert homes_in({record.kind: {record.key: record.value}}) == {"billing": "b3"}
     assert record == homes_record({"billing": "b3"})
     assert [*homes.take_changes(2.0)] == []
-    network.news += 1
+    network.topology.database.changes += 1
     assert [*homes.take_changes(3.0)] == [], "something else was told"
     vars(network).update(vars(overlay()))
     (record,) = homes.take_changes(4.0)

@@ -147,9 +147,9 @@ def test_the_checkers_see_what_is_missing(written) -> None:
 def test_the_checkers_see_a_network_that_does_not_agree(written) -> None:
     outcome = run(written())
     overlay = outcome.experiment.brokers["b2"].broker.overlay
-    tree = overlay.single_tree
+    tree = overlay.topology.single_tree
     assert tree is not None
-    overlay.trees.drop(tree.root)
+    overlay.topology.trees.drop(tree.root)
     assert any("do not agree" in line for line in check(outcome))
 
 

@@ -194,7 +194,7 @@ def test_who_had_forgotten_somebody_hears_of_it_from_who_had_not(
     known: list[str] = []
 
     def look() -> None:
-        states = experiment.brokers["c0"].broker.overlay.states
+        states = experiment.brokers["c0"].broker.overlay.topology.states
         known.append(" ".join(state.origin for state in states))
 
     for moment in (17.0, 18.0, 30.0):

@@ -12,7 +12,8 @@ from networks import run
 from simulator_text import RULES, SMALL, events
 
 from matcher.model import MICROSECONDS, TIME_MIN, Event
-from routing.delivery.sinks import Sink, Sinks
+from routing.delivery.sink import Sink
+from routing.delivery.sinks import Sinks
 from routing.deployment import Deployments
 from routing.messages import Delivery
 from routing.network.evaluation.divided import DividedDetection

@@ -114,7 +114,9 @@ def test_the_cases_detect_something_far_away(tmp_path: Path) -> None:
         if (found := usable(seed)) is None:
             continue
         experiment = run(write(tmp_path, seed, *found)).experiment
-        (centre,) = {host.broker.overlay.part.centre for host in experiment.brokers.values()}
+        (centre,) = {
+            host.broker.overlay.topology.part.centre for host in experiment.brokers.values()
+        }
         for sink in experiment.sinks.values():
             count = sum(
                 len(batch)

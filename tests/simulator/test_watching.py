@@ -86,7 +86,7 @@ def lower_a_type(experiment: Experiment) -> None:
 
 def lower_what_went_up(experiment: Experiment) -> None:
     evaluator = broker_of(experiment, "b1").context.detection.evaluator
-    evaluator._forwarder._marks._forwarded[0].up -= 1
+    evaluator.forwarder._marks._forwarded[0].up -= 1
 
 
 def lower_an_outlook(experiment: Experiment) -> None:
@@ -203,7 +203,7 @@ def crowd_a_sink_that_blocks(experiment: Experiment) -> None:
 
 
 def remember_too_much(experiment: Experiment) -> None:
-    broker_of(experiment, "b3")._single_traffic.deduplicator._ids._count = 3_000_000
+    broker_of(experiment, "b3")._parts.single_traffic.deduplicator._ids._count = 3_000_000
 
 
 def keep_too_many_events(experiment: Experiment) -> None:
@@ -267,7 +267,7 @@ def test_a_second_father_is_found(written) -> None:
     experiment = midway(written)
     watch = watch_of(experiment)
     watch.look()
-    tree = broker_of(experiment, "b1").overlay.single_tree
+    tree = broker_of(experiment, "b1").overlay.topology.single_tree
     assert tree is not None
     tree.father = "b3"
     watch.look()
@@ -278,7 +278,7 @@ def test_a_cycle_is_found(written) -> None:
     experiment = midway(written)
     watch = watch_of(experiment)
     for name, father in (("b1", "b3"), ("b3", "b1")):
-        tree = broker_of(experiment, name).overlay.single_tree
+        tree = broker_of(experiment, name).overlay.topology.single_tree
         assert tree is not None
         tree.father = father
     watch._seen.clear()

@@ -70,6 +70,10 @@ export class Subscriber implements AsyncIterable<Event> {
     options?: Options & {
       name?: string;
       durable?: string;
+      /** Share the events of the one filter with the other subscribers of this name. */
+      group?: string;
+      /** Events with equal values of this attribute go to the same one. */
+      by?: string;
       credit?: number;
       whenFull?: "block" | "drop-oldest" | "disconnect";
       limit?: number;

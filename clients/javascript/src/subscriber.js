@@ -12,10 +12,14 @@ export class Subscriber {
   #wasConfirmed = false;
 
   // `filters`: "Temp(value > 45)", or several. `durable`: the name of a durable sink, whose events
-  // are to be acknowledged. `credit`: events that may be on their way.
-  constructor(endpoints, filters, { durable = "", credit = 1000, whenFull, limit, ...options } = {}) {
+  // are to be acknowledged. `group`: each event of the filter goes to one of the subscribers of that
+  // name, with `by` those of an equal value of an attribute to the same one. `credit`: events that
+  // may be on their way.
+  constructor(endpoints, filters, { durable = "", group = "", by = "", credit = 1000, ...more } = {}) {
+    const { whenFull, limit, ...options } = more;
     this.#filters = [filters].flat();
     this.durable = durable;
+    this.sharing = group ? [0, 0, group, by] : []; // a broker before groups knows no such fields
     this.credit = credit;
     this.whenFull = whenFull ?? (durable ? "block" : "drop-oldest");
     this.limit = limit ?? 65536;
@@ -68,7 +72,7 @@ export class Subscriber {
     this.#had = 0;
     this.#events = this.durable ? [] : this.#events; // they come again
     try {
-      const own = [this.whenFull, this.limit, this.#wasConfirmed, this.durable];
+      const own = [this.whenFull, this.limit, this.#wasConfirmed, this.durable, ...this.sharing];
       const asked = this.#filters.map((filter, number) =>
         this.link.ask(KINDS.SUBSCRIBE, number, filter, ...own),
       );

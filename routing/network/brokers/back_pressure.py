@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from matcher.model import TIME_MAX, TIME_MIN
-from routing.delivery.sinks import Sink
+from routing.delivery.sink import Sink
 from routing.effects import Peer
 from routing.evaluation.skew import SkewLimit
 from routing.messages import ANY_TYPE, Hold
@@ -76,7 +76,7 @@ class BackPressure:
     def follow_tree(self) -> None:
         """Other neighbours may be there, or in the tree."""
         if self._heard:
-            remembered = {state.origin for state in self._context.overlay.states}
+            remembered = {state.origin for state in self._context.overlay.topology.states}
             self._heard = {name: held for name, held in self._heard.items() if name in remembered}
         if self._heard or self._told or self._by_sinks or self._by_lags or self._piling:
             self._look()
@@ -147,7 +147,7 @@ class BackPressure:
 
     def _hold_own(self) -> None:
         elsewhere = (held for _, held in self._held_elsewhere())
-        self._context.callbacks.hold(held_by_all((self._by_lags, *elsewhere)))
+        self._context.credit.hold(held_by_all((self._by_lags, *elsewhere)))
 
     # --- what is told ---
 

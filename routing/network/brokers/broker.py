@@ -19,7 +19,8 @@ from matcher.model import EventBatch
 from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
-from routing.delivery.sinks import Sink
+from routing.delivery.group import NUMBER
+from routing.delivery.sink import Sink
 from routing.deployment import Deployed
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
@@ -37,9 +38,9 @@ from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.commits import Commits
-from routing.network.brokers.context import BrokerContext, NodeCallbacks
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.journal import Journal
-from routing.network.brokers.parts import heard_by, parts_of, prepared_by
+from routing.network.brokers.parts import Parts, heard_by, prepared_by
 from routing.network.brokers.restart import take_over
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
@@ -56,7 +57,7 @@ from routing.serving.link import Link
 from routing.serving.outlet import Outlet
 from routing.serving.service import Service
 from routing.serving.slices import Timed
-from routing.serving.tables import Tables, tables_of
+from routing.serving.tables import Tables
 from routing.storage import StoreContents
 from rules.engine.engine import Detector
 from rules.errors import RuleErrors
@@ -89,7 +90,7 @@ class Broker:
         self._router = Router(overlay.name, config.matching)
         self.agreed = Agreed(type(used), config.ordering, self._router)
         """The agreement of its tree."""
-        tables = tables_of(config, now)
+        tables = Tables(config, now)
         self._moment, self._links, self._sinks = tables.moment, tables.links, tables.sinks
         self.outlet = Outlet(tables.links, tables.moment)
         """The way out to clients and log; the host sets its ``emit``."""
@@ -109,30 +110,16 @@ class Broker:
         """Its tables."""
         self.overlay.traces = tables.traces
         self.overlay.queries.answer = self.context.answer
-        parts = parts_of(self.context, self.agreed, self._timer)
-        self._root_requests = parts.root_requests
-        self._subscription_sync = parts.subscription_sync
-        self._catalog_sync = parts.catalog_sync
-        self._requests = parts.requests
-        self._single_traffic = parts.single_traffic
-        self._sink_traffic = parts.sink_traffic
-        self._trees = parts.trees
-        self._checkpoints = parts.checkpoints
-        self._inputs = parts.inputs
+        self._parts = parts = Parts(self.context, self.agreed, self._timer)
         self._commits = Commits(self.context, self.service.settle)
         self.await_commit = self._commits.add
         """Acknowledges events when all that follows from them is done."""
         self._timed: Sequence[Timed] = (*parts.timed, self._commits)
-        self._slices = parts.slices
-        self._pulled_progress = parts.pulled_progress
         self.back_pressure = parts.back_pressure
         """The holds of what is full, here and elsewhere."""
-        self._pauses = parts.pauses
         self._heard, self._prepared = heard_by(parts), prepared_by(parts)
-        self._log_reader = parts.log_reader
         self.giver = parts.giver
         """Hands its durable sinks over to other brokers."""
-        self._taker = parts.taker
         self._journal: Journal | None = None
 
     def _detection_of(self, engine: Detector, tables: Tables) -> DividedDetection:
@@ -148,28 +135,13 @@ class Broker:
         return DividedDetection(self.overlay.name, self._router, basis)
 
     def _context_of(self, tables: Tables, remote_sources: RemoteSources) -> BrokerContext:
-        service, outlet = self.service, self.outlet
-        callbacks = NodeCallbacks(
-            send=outlet.send,
-            answer=service.answer,
-            receive=self.node.receive,
-            refuse=service.refuse,
-            expel=service.expel,
-            source_of=service.source_of,
-            hold=tables.credit.hold,
-            close_source=service.close_source,
-            check_interests=service.check_interests,
-            note_overrun=service.note_overrun,
-            follow=service.follow,
-            settle=service.settle,
-            when_kept=outlet.once_kept,
-            log=outlet.log,
-        )
         return BrokerContext(
             name=self.overlay.name,
             config=self._config,
             moment=tables.moment,
-            callbacks=callbacks,
+            outlet=self.outlet,
+            service=self.service,
+            node=self.node,
             overlay=self.overlay,
             router=self._router,
             detection=self._detection,
@@ -182,6 +154,7 @@ class Broker:
             sinks=tables.sinks,
             advertisements=tables.advertisements,
             deployments=tables.deployments,
+            credit=tables.credit,
         )
 
     # --- the store ---
@@ -192,17 +165,17 @@ class Broker:
         """
         assert not self.agreed.by_arrival, "by arrival nothing is kept"
         self._moment.now = now
-        deduplicator, context = self._single_traffic.deduplicator, self.context
+        deduplicator, context = self._parts.single_traffic.deduplicator, self.context
         journal = Journal(
             context, self.agreed, deduplicator, lambda effect: self.outlet.emit(effect)
         )
         self.service.durables = journal.durables
-        self.giver.journal = self._taker.journal = journal
-        take_over(stored, context, self._catalog_sync, deduplicator, journal)
+        self.giver.journal = self._parts.taker.journal = journal
+        take_over(stored, context, self._parts.catalog_sync, deduplicator, journal)
         self.giver.recall()
         self._journal = self._detection.keeper = journal
-        self._log_reader.log = stored.reader
-        self._log_reader.check_room = journal.check_room
+        self._parts.log_reader.log = stored.reader
+        self._parts.log_reader.check_room = journal.check_room
         self._detection.log = noted(stored.log, self.overlay.traces, self.outlet.log)
         self._detection.replay_buffer.let_go_before = stored.let_go
         self.outlet.when_kept = journal.when_kept
@@ -247,12 +220,14 @@ class Broker:
     @property
     def remembered(self) -> int:
         """Ids of published events that are remembered, the most together (repeat_ids_max)."""
-        return max(self._single_traffic.remembered, self.context.published.remembered)
+        return max(
+            self._parts.single_traffic.deduplicator.remembered, self.context.published.remembered
+        )
 
     @property
     def borrowed(self) -> frozenset[str]:
         """At the root: types that are known until the next plan, whoever speaks of them."""
-        return self._catalog_sync.borrowed
+        return self._parts.catalog_sync.borrowed
 
     @property
     def is_at_rest(self) -> bool:
@@ -264,9 +239,9 @@ class Broker:
             and self._detection.is_at_work
             and not self._detection.is_held
             and self._timer.tell_at is None
-            and self._subscription_sync.is_settled
-            and self.overlay.is_settled
-            and not self._slices.is_preparing
+            and self._parts.subscription_sync.confirmations.is_settled
+            and self.overlay.topology.is_settled
+            and not self._parts.slices.is_preparing
             and not any(one.buffered or one.kept for one in self.overlay.neighbours.values())
         )
 
@@ -300,7 +275,7 @@ class Broker:
         """Take over what a running broker can change."""
         self.node.configure(config, now)
         self._config = self._config.changed_to(config)
-        self._single_traffic.configure(config.repeat_ids_max)
+        self._parts.single_traffic.configure(config.repeat_ids_max)
 
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke, be it a client's or a neighbour's."""
@@ -328,7 +303,7 @@ class Broker:
         has_news = self.overlay.has_moved or self.overlay.changes
         if has_news or (due is not None and due <= now):
             self._follow_overlay(now)
-        tell_at = None if self._slices.is_preparing else self._timer.tell_at
+        tell_at = None if self._parts.slices.is_preparing else self._timer.tell_at
         if tell_at is not None and tell_at <= now:
             self._moment.now = now
             self._tell()
@@ -341,11 +316,11 @@ class Broker:
         """The parts that may do something when it is due: while something is prepared all others
         wait (serving.slices, Law 1).
         """
-        return (self._slices,) if self._slices.is_preparing else self._timed
+        return (self._parts.slices,) if self._parts.slices.is_preparing else self._timed
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        tell_at = None if self._slices.is_preparing else self._timer.tell_at
+        tell_at = None if self._parts.slices.is_preparing else self._timer.tell_at
         due = self.node.next_timer()
         for at in (tell_at, self.overlay.next_timer()):
             if at is not None and (due is None or at < due):
@@ -360,14 +335,14 @@ class Broker:
         """Begin to drain, and go on; what is kept for others is let go of as soon as it may."""
         self._detection.replay_buffer.look_soon()
         self.node.drain(now)
-        self._taker.is_closed = True
+        self._parts.taker.is_closed = True
         self.giver.begin()
         name, publishers = self.overlay.name, self._detection.publishers
         needed = self._detection.replay_buffer, publishers.all, self.service.durables
         if not any(any(one) for one in needed):
             publishers.forgets = True
             if name in dict(self.agreed.catalog.homes):
-                self._root_requests.say(RootRequest(RootTask.LEAVE, (name,)))
+                self._parts.root_requests.say(RootRequest(RootTask.LEAVE, (name,)))
 
     @property
     def awaits_store(self) -> bool:
@@ -401,11 +376,11 @@ class Broker:
 
     def _follow_overlay(self, now: float) -> None:
         self._moment.now = now
-        overlay, trees = self.overlay, self._trees
-        if self._slices.is_preparing:
-            if not overlay.has_moved or self._router.goes_by(overlay.single_tree):
+        overlay, trees = self.overlay, self._parts.trees
+        if self._parts.slices.is_preparing:
+            if not overlay.has_moved or self._router.goes_by(overlay.topology.single_tree):
                 return  # all waits
-            self._slices.finish()
+            self._parts.slices.finish()
         is_anew = False
         if overlay.has_moved:
             self.service.settle_gathered()
@@ -413,7 +388,7 @@ class Broker:
             trees.look_at_links()
         changes = overlay.take_changes() if overlay.changes else ()
         for place, change in enumerate(changes):
-            if self._slices.is_preparing:
+            if self._parts.slices.is_preparing:
                 overlay.changes[:0] = changes[place:]  # they wait
                 break
             if isinstance(change, Heard):
@@ -427,33 +402,33 @@ class Broker:
             self.service.settle_input()
         elif changes:  # else acknowledgements, mostly
             self.service.settle_input()
-        if not self._slices.is_preparing:
-            self._pauses.look()
+        if not self._parts.slices.is_preparing:
+            self._parts.pauses.look()
 
     def _follow_tree(self) -> bool:
         """The single tree may be another, or may have changed; whether it is another."""
         router = self._router
         epoch, neighbours = router.epoch, set(router.branches)
-        if router.follow(self.overlay.single_tree):
+        if router.follow(self.overlay.topology.single_tree):
             self._change_root()
         is_anew = router.epoch != epoch
         if is_anew:
-            self._subscription_sync.start_anew()
+            self._parts.subscription_sync.confirmations.start_anew()
         for neighbour in sorted(neighbours - router.branches.keys()):
-            self._subscription_sync.leave(neighbour)
+            self._parts.subscription_sync.leave(neighbour)
         self.back_pressure.follow_tree()
         return is_anew
 
     def _change_root(self) -> None:
         """The tree is another, or this broker's place in it."""
-        self._requests.lose_root()
-        self._taker.change_tree()
-        self._pauses.stop()
-        self._catalog_sync.change_role()
+        self._parts.requests.lose_root()
+        self._parts.taker.change_tree()
+        self._parts.pauses.stop()
+        self._parts.catalog_sync.change_role()
         if not self._router.is_root:
-            self._inputs.leave()
-        self._requests.ask_again()
-        self._pauses.enter()
+            self._parts.inputs.leave()
+        self._parts.requests.ask_again()
+        self._parts.pauses.enter()
 
     def _hear(self, heard: Heard) -> None:
         """Take in what a neighbour sent, once it is prepared."""
@@ -462,7 +437,7 @@ class Broker:
             self._take_in(heard)
         else:
             work = prepare(heard.neighbour, heard.message)
-            self._slices.prepare(work, lambda: self._take_in(heard))
+            self._parts.slices.prepare(work, lambda: self._take_in(heard))
 
     def _take_in(self, heard: Heard) -> None:
         """Take in what a neighbour sent; what makes no sense is left out, and said."""
@@ -478,18 +453,18 @@ class Broker:
 
     def _tell(self) -> None:
         """Tell what is wanted, what is known, and what was answered."""
-        timer, subscription_sync = self._timer, self._subscription_sync
+        timer, subscription_sync = self._timer, self._parts.subscription_sync
         timer.tell_at = None
         self._detection.tell_marks()
         if not self._detection.is_paused:
             subscription_sync.tell()
-            subscription_sync.confirm(is_planned=self._trees.is_wanted_planned)
-        self._catalog_sync.tell()
-        self._requests.tell_answered()
+            subscription_sync.confirm(is_planned=self._parts.trees.is_wanted_planned)
+        self._parts.catalog_sync.tell()
+        self._parts.requests.tell_answered()
         self.context.send_flows()
         self.back_pressure.tell()
-        if self._router.is_root and self._pauses.has_work:
-            self._pauses.begin()
+        if self._router.is_root and self._parts.pauses.has_work:
+            self._parts.pauses.begin()
 
     # --- clients (routing.serving.beyond) ---
 
@@ -497,13 +472,13 @@ class Broker:
         """A client asks what the root has to answer."""
         if self._journal is not None:
             self._journal.check_asked(link.name, request)
-        self._requests.ask(link, request)
+        self._parts.requests.ask(link, request)
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         """Give the events that sinks have not been offered before: another may have passed them on
         before it was lost.
         """
-        return self._single_traffic.news(batches)
+        return self._parts.single_traffic.deduplicator.news(batches)
 
     def ask_all(self, link: Link, message: AskingAll) -> None:
         """Ask something of all brokers."""
@@ -511,8 +486,8 @@ class Broker:
 
     def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         """Answer a client once its subscription is in force everywhere."""
-        is_planned = self._trees.is_wanted_planned
-        self._subscription_sync.confirm_subscription(link, answer, is_planned=is_planned)
+        is_planned = self._parts.trees.is_wanted_planned
+        self._parts.subscription_sync.confirm_subscription(link, answer, is_planned=is_planned)
 
     def note_delivered(self, sink: Sink) -> None:
         """A sink that blocks holds up the sources of other brokers, too, but these hear of it
@@ -522,16 +497,17 @@ class Broker:
         is_excessive = is_full and sink.excess > most
         if is_excessive and self.overlay.neighbours and not isinstance(sink, DurableSink):
             reason = f"{most} events of sources at other brokers wait beyond the queue"
-            self.service.expel(sink.peer, Code.QUEUE_FULL, reason)
+            for peer, _ in sink.clients(NUMBER):
+                self.service.expel(peer, Code.QUEUE_FULL, reason)
 
     def withdraw(self, one: Deployed) -> None:
         """Have a rule removed that nobody has asked to remove."""
-        self._requests.withdraw(one)
+        self._parts.requests.withdraw(one)
 
     def note_overrun(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
         self._detection.ended[overrun.rule] = overrun.until
-        self._root_requests.say(RootRequest(RootTask.END, (overrun.rule,)))
+        self._parts.root_requests.say(RootRequest(RootTask.END, (overrun.rule,)))
 
     def is_held(self) -> bool:
         """Whether no source gets credit for now."""
@@ -547,10 +523,12 @@ class Broker:
         if self._detection.skew_limit.has_news:
             self._detection.skew_limit.has_news = False
             self.back_pressure.look_at_lags()
-            self._pulled_progress.tell_kept()
+            self._parts.pulled_progress.tell_kept()
         timer, sinks, detection = self._timer, self._sinks, self._detection
         is_changed = timer.seen != sinks.version and self._router.has_tree
-        if is_changed and not self._slices.is_preparing:  # else it is looked at behind the plan
+        if (
+            is_changed and not self._parts.slices.is_preparing
+        ):  # else it is looked at behind the plan
             timer.seen = sinks.version
             self._know()
         if self.overlay.neighbours:
@@ -559,22 +537,24 @@ class Broker:
                 timer.tell_soon()
         is_at_work = detection.is_at_work
         if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
-            self._sink_traffic.ask_below()
-        if (self._requests.behind_events or detection.publishers.leaving) and not detection.is_held:
-            self._requests.ask_behind_events()
+            self._parts.sink_traffic.ask_below()
+        if (
+            self._parts.requests.behind_events or detection.publishers.leaving
+        ) and not detection.is_held:
+            self._parts.requests.ask_behind_events()
             if detection.publishers.leaving:
-                self._single_traffic.say_who_left()
-                self._requests.ask_again()  # who was here before, and is back
+                self._parts.single_traffic.say_who_left()
+                self._parts.requests.ask_again()  # who was here before, and is back
         if self._commits.waiting:
             self._commits.look()
         if is_at_work:
-            self._checkpoints.look_at_replay_buffer()
+            self._parts.checkpoints.look_at_replay_buffer()
         if detection.tree_table.trees:
-            self._sink_traffic.settle()
+            self._parts.sink_traffic.settle()
 
     def _know(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
-        self._subscription_sync.index()
+        self._parts.subscription_sync.index()
         # What the root knows is told with all that comes at about this time.
-        self._trees.ask_for_own()
+        self._parts.trees.ask_for_own()
         self._timer.tell_soon()

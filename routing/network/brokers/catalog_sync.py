@@ -106,7 +106,7 @@ class CatalogSync:
             self._registry.learn(message.stays)
             self._tell_stays()
             return
-        self._context.callbacks.settle()  # events of theirs first
+        self._context.service.settle()  # events of theirs first
         if self._router.is_root:
             self._registry.hear_closed(message.stays)
         elif self._router.father is not None:
@@ -150,7 +150,7 @@ class CatalogSync:
     def hear_catalog(self, neighbour: str, catalog: Catalog) -> None:
         """Take over what the root knows, and tell it on."""
         if neighbour == self._router.father:
-            self._context.callbacks.settle()  # what has come is delivered while its rules are known
+            self._context.service.settle()  # what has come is delivered while its rules are known
             self._learn_whole(catalog)
             self._router.branches[neighbour].has_told_catalog = True
             self._follow(None)
@@ -163,7 +163,7 @@ class CatalogSync:
             return
         before = self._agreed.catalog
         catalog = with_delta(before, message)
-        self._context.callbacks.settle()  # as in hear_catalog
+        self._context.service.settle()  # as in hear_catalog
         places, new = message.types
         gone = [before.types[place] for place in places]
         come = [catalog.types[place] for place, _ in new]
@@ -207,8 +207,8 @@ class CatalogSync:
 
     def _follow(self, heard: tuple[Catalog, CatalogDelta] | None) -> None:
         context = self._context
-        context.callbacks.check_interests()
-        context.callbacks.follow()
+        context.service.check_interests()
+        context.service.follow()
         self.pass_on(heard)
 
     def _goes_with_own(self, schema: EventType) -> bool:
@@ -219,7 +219,7 @@ class CatalogSync:
         fits = own is None or own.schema == schema or not own.advertisers
         if not fits:
             text = "sources publish a type with two schemas"
-            self._context.callbacks.log("error", text, type=schema.name)
+            self._context.outlet.log("error", text, type=schema.name)
         return fits
 
     def recall(self, catalog: Catalog) -> None:
@@ -236,7 +236,7 @@ class CatalogSync:
             together = merged(own, catalogs)
             if together.left_out:
                 text = "parts of the network knew otherwise"
-                self._context.callbacks.log("error", text, lost=together.left_out)
+                self._context.outlet.log("error", text, lost=together.left_out)
             self._adopt(together.catalog)
 
     def _adopt(self, catalog: Catalog) -> None:
@@ -246,7 +246,7 @@ class CatalogSync:
         self.borrow(catalog.types)
         self._advertisements.exchange(before, after)
         self._follow_rules(rules, [schema.name for schema in catalog.types], catalog)
-        self._context.callbacks.check_interests()
+        self._context.service.check_interests()
 
     def borrow(self, types: Iterable[EventType]) -> None:
         """Others know these types, or events of them wait here, of sources that may have closed."""
@@ -278,7 +278,7 @@ class CatalogSync:
             self._registry.leave()
             self._advertisements.exchange([*rules, *self._adopted.values()], catalog.types)
             self._adopted = {schema.name: schema for schema in catalog.types}
-        self._context.callbacks.check_interests()
+        self._context.service.check_interests()
 
 
 def _is_among(schema: EventType, types: Mapping[str, EventType]) -> bool:

@@ -149,7 +149,7 @@ class Checkpoints:
             if self._router.epoch == epoch and self._detection.is_at_work:
                 self._conclude(report)
 
-        self._context.callbacks.when_kept(conclude)
+        self._context.outlet.once_kept(conclude)
 
     def _conclude(self, report: Report) -> None:
         """All below have answered."""

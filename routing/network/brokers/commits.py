@@ -84,7 +84,7 @@ class Commits:
             if is_gone or not waiting:
                 del self.waiting[peer]
             if number is not None and not is_gone:
-                self._context.callbacks.send(peer, Acknowledged(number))
+                self._context.outlet.send(peer, Acknowledged(number))
 
     def _is_committed(self, one: Uncommitted) -> bool:
         if one.place > self._detection.replay_buffer.passed:

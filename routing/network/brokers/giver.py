@@ -246,10 +246,10 @@ class Giver:
 
     def _give_up(self, gift: _Gift) -> None:
         """Let nothing more of the sink leave, and have that kept (Law 2)."""
-        sink, callbacks = gift.sink, self._context.callbacks
+        sink, context = gift.sink, self._context
         for peer in list(sink.attached):
             reason = f"the durable sink {sink.name!r} goes to broker {gift.heir}"
-            callbacks.expel(peer, Code.LEAVING, reason)
+            context.service.expel(peer, Code.LEAVING, reason)
         sink.heir, sink.keeps_all = (gift.heir, gift.attempt), True
         sink.note()
         gift.last, gift.record = sink.last, self._record(sink)
@@ -262,7 +262,7 @@ class Giver:
             if gift is self._gift:
                 self._go_on(gift)
 
-        callbacks.when_kept(go_on)
+        context.outlet.once_kept(go_on)
 
     def _had(self) -> tuple[Mapping[str, int], Sequence[tuple[str, Sequence[str]]]]:
         """Published events that have come for sinks here: the greatest number of each source, and
@@ -379,9 +379,9 @@ class Giver:
         assert self.journal is not None
         self._gift = None
         self.journal.durables.give_up(gift.sink)
-        self._context.callbacks.follow()
+        self._context.service.follow()
         fields = {"name": gift.sink.name, "to": gift.heir}
-        self._context.callbacks.log("info", "durable sink handed over", **fields)
+        self._context.outlet.log("info", "durable sink handed over", **fields)
 
 
 def _wanted(sink: DurableSink) -> object:

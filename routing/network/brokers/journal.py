@@ -184,7 +184,7 @@ class Journal:
     @property
     def brokers(self) -> Collection[str]:
         """The other brokers within reach."""
-        return self._context.overlay.part.nodes - {self._context.name}
+        return self._context.overlay.topology.part.nodes - {self._context.name}
 
     def note(self, sink: DurableSink) -> None:
         """A durable sink has something to be kept."""
@@ -381,12 +381,12 @@ class Journal:
     def note_problem(self, problem: str | None) -> None:
         """The reason for which the store takes nothing more; None: it takes what comes."""
         before, self.problem = self.problem, problem
-        log = self._context.callbacks.log
+        log = self._context.outlet.log
         if before is None and problem is not None:
             log("error", "the store takes nothing more", reason=problem)
         elif before is not None and problem is None:
             log("info", "the store takes what waits")
-            self._context.callbacks.settle()
+            self._context.service.settle()
 
     def check_asked(self, client: str, request: Asking) -> None:
         """Refusal of what adds to what is kept, while the store takes nothing more. A source that

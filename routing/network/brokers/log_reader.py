@@ -94,10 +94,10 @@ class LogReader:
             return
         if isinstance(answer, Refused):
             link.reading = None
-            self._context.callbacks.refuse(link, answer.request, answer.code, answer.reason)
+            self._context.service.refuse(link, answer.request, answer.code, answer.reason)
             return
         link.reading.told_at = self._context.moment.now
-        self._context.callbacks.send(peer, answer)
+        self._context.outlet.send(peer, answer)
 
     # --- whose turn it is (Law 3) ---
 
@@ -130,13 +130,13 @@ class LogReader:
             is_told = reading.told_at is not None and now - reading.told_at > STALLED_S
             if is_told and self._is_on(peer):
                 reason = f"a part of a log was not taken in {STALLED_S:g} s, and others wait"
-                context.callbacks.expel(peer, Code.QUEUE_FULL, reason)
+                context.service.expel(peer, Code.QUEUE_FULL, reason)
         while self._waiting and self._has_room():
             peer = next(iter(self._waiting))
             request, link = self._waiting.pop(peer), context.links.find(peer)
             if link is not None and link.reading is not None:
                 self._under_way[peer] = link.reading
-                context.callbacks.receive(peer, request, now)
+                context.node.receive(peer, request, now)
         self.due_at = now + LOOK_S if self._waiting else None
 
     # --- the way ---
@@ -176,7 +176,7 @@ class LogReader:
         def begin() -> None:
             self.check_room()
             read = partial(self._part, request, rights, marks)
-            self._context.callbacks.when_kept(lambda: act(lambda: answer(read())))
+            self._context.outlet.once_kept(lambda: act(lambda: answer(read())))
 
         act(begin)
 

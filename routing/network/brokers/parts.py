@@ -7,33 +7,10 @@ that is met at the root say, goes through a table that is filled in here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from routing.messages import (
-    Answered,
-    Asked,
-    Awaited,
-    Awakening,
-    Catalog,
-    CatalogDelta,
-    CheckpointCommitted,
-    CheckpointProbe,
-    Flow,
-    Forward,
-    Hold,
-    Pause,
-    Plan,
-    PlanFollowed,
-    Report,
-    RootRequest,
-    RootTask,
-    RuleState,
-    Shared,
-    Stays,
-    SubscriptionAck,
-    SubscriptionUpdate,
-)
+from routing import messages
+from routing.messages import RootTask
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.catalog_sync import CatalogSync
@@ -67,167 +44,129 @@ Prepare = Callable[[str, Any], Iterator[None]]
 """Prepares to take it in (serving.slices, Law 1)."""
 
 
-@dataclass(frozen=True, slots=True)
 class Parts:
-    """One broker's; ``measuring`` is None where the strategy needs none."""
+    """One broker's; ``measurements`` is None where the strategy needs none."""
 
-    root_requests: RootRequests
-    registry: SourceRegistry
-    log_reader: LogReader
-    subscription_sync: SubscriptionSync
-    catalog_sync: CatalogSync
-    requests: Requests
-    single_traffic: SingleTreeTraffic
-    sink_traffic: SinkTreeTraffic
-    trees: SinkTrees
-    collector: ReportCollector
-    measurements: Measurements | None
-    checkpoints: Checkpoints
-    resending: Resending
-    slices: Slices
-    inputs: Inputs
-    pulled_progress: PulledProgress
-    back_pressure: BackPressure
-    pauses: Pauses
-    giver: Giver
-    taker: Taker
+    def __init__(self, context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> None:
+        measures = bool(chosen_by(agreed.strategy))
+        self.root_requests = root = RootRequests(context)
+        self.registry = SourceRegistry(context)
+        self.slices = Slices(context.moment, context.service.settle)
+        self.subscription_sync = wants = SubscriptionSync(context, timer)
+        self.catalog_sync = CatalogSync(context, agreed, timer, self.registry)
+        self.log_reader = LogReader(context, agreed)
+        self.requests = Requests(context, timer, self.registry, self.log_reader, self.slices)
+        self.single_traffic = SingleTreeTraffic(context, agreed)
+        self.sink_traffic = SinkTreeTraffic(context)
+        self.trees = SinkTrees(context, agreed, timer, root, wants, self.sink_traffic)
+        self.measurements = (
+            Measurements(context, agreed, timer, root, self.trees) if measures else None
+        )
+        self.collector = ReportCollector(context)
+        self.checkpoints = Checkpoints(
+            context, agreed, timer, root, self.collector, self.measurements
+        )
+        deduplicator = self.single_traffic.deduplicator
+        self.registry.heard_of = lambda: deduplicator.numbers
+        addressed = self.requests.addressed
+        self.giver = Giver(context, agreed, deduplicator, self.checkpoints, addressed.say)
+        self.taker = Taker(context, wants, self.checkpoints, deduplicator)
+        addressed.hears, addressed.takes = self.giver.hear, self.taker.take
+        self.inputs = Inputs(context, timer)
+        self.resending = Resending(context)
+        self.pulled_progress = PulledProgress(context)
+        self.back_pressure = BackPressure(context, timer, self.sink_traffic)
+        self.pauses = self._pauses_of(context, agreed, timer)
+        root.are_handled_by(
+            {
+                RootTask.PLAN: self.pauses.handle_request,
+                RootTask.CHECKPOINT: self.pauses.begin_checkpoint,
+                RootTask.RELEASE: self.inputs.handle_request,
+                RootTask.END: self.pauses.handle_request,
+                RootTask.LEAVE: self.inputs.let_go,
+                RootTask.TREES: self.trees.handle_request,
+            }
+        )
+
+    def _pauses_of(self, context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Pauses:
+        planner = Planner(
+            context,
+            agreed,
+            self.inputs,
+            self.registry,
+            self.catalog_sync,
+            self.requests,
+            self.trees,
+            self.measurements,
+        )
+        follower = PlanFollower(
+            context,
+            agreed,
+            self.subscription_sync,
+            self.catalog_sync,
+            self.single_traffic,
+            self.checkpoints,
+            self.trees,
+            self.measurements,
+        )
+        return Pauses(
+            context,
+            agreed,
+            timer,
+            self.root_requests,
+            self.collector,
+            self.subscription_sync,
+            self.checkpoints,
+            planner,
+            follower,
+            self.trees,
+            self.slices,
+            self.registry,
+            (self.requests, self.checkpoints, self.inputs, self.trees, *self._measuring),
+        )
+
+    @property
+    def _measuring(self) -> Sequence[Measurements]:
+        return () if self.measurements is None else (self.measurements,)
 
     @property
     def timed(self) -> Sequence[Timed]:
         """Parts that do something at a time of their own."""
-        measurements = () if self.measurements is None else (self.measurements,)
-        durable = self.log_reader, self.giver, self.taker
-        return (
-            self.checkpoints,
-            self.slices,
-            self.resending,
-            self.inputs,
-            *durable,
-            *measurements,
-        )
-
-
-def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
-    """The parts of a broker with this strategy."""
-    root_requests, registry = RootRequests(context), SourceRegistry(context)
-    slices = Slices(context.moment, context.callbacks.settle)
-    subscription_sync = SubscriptionSync(context, timer)
-    catalog_sync = CatalogSync(context, agreed, timer, registry)
-    log_reader = LogReader(context, agreed)
-    requests = Requests(context, timer, registry, log_reader, slices)
-    single_traffic = SingleTreeTraffic(context, agreed)
-    sink_traffic = SinkTreeTraffic(context)
-    trees = SinkTrees(context, agreed, timer, root_requests, subscription_sync, sink_traffic)
-    measures = bool(chosen_by(agreed.strategy))
-    measurements = Measurements(context, agreed, timer, root_requests, trees) if measures else None
-    collector = ReportCollector(context)
-    checkpoints = Checkpoints(context, agreed, timer, root_requests, collector, measurements)
-    deduplicator = single_traffic.deduplicator
-    registry.heard_of = lambda: deduplicator.numbers
-    giver = Giver(context, agreed, deduplicator, checkpoints, requests.addressed.say)
-    taker = Taker(context, subscription_sync, checkpoints, deduplicator)
-    requests.addressed.hears, requests.addressed.takes = giver.hear, taker.take
-    inputs = Inputs(context, timer)
-    planner = Planner(
-        context, agreed, inputs, registry, catalog_sync, requests, trees, measurements
-    )
-    follower = PlanFollower(
-        context,
-        agreed,
-        subscription_sync,
-        catalog_sync,
-        single_traffic,
-        checkpoints,
-        trees,
-        measurements,
-    )
-    reasons = (
-        requests,
-        checkpoints,
-        inputs,
-        trees,
-        *(() if measurements is None else (measurements,)),
-    )
-    pauses = Pauses(
-        context,
-        agreed,
-        timer,
-        root_requests,
-        collector,
-        subscription_sync,
-        checkpoints,
-        planner,
-        follower,
-        trees,
-        slices,
-        registry,
-        reasons,
-    )
-    root_requests.are_handled_by(
-        {
-            RootTask.PLAN: pauses.handle_request,
-            RootTask.CHECKPOINT: pauses.begin_checkpoint,
-            RootTask.RELEASE: inputs.handle_request,
-            RootTask.END: pauses.handle_request,
-            RootTask.LEAVE: inputs.let_go,
-            RootTask.TREES: trees.handle_request,
-        }
-    )
-    return Parts(
-        root_requests=root_requests,
-        registry=registry,
-        log_reader=log_reader,
-        subscription_sync=subscription_sync,
-        catalog_sync=catalog_sync,
-        requests=requests,
-        single_traffic=single_traffic,
-        sink_traffic=sink_traffic,
-        trees=trees,
-        collector=collector,
-        measurements=measurements,
-        checkpoints=checkpoints,
-        resending=Resending(context),
-        slices=slices,
-        inputs=inputs,
-        pulled_progress=PulledProgress(context),
-        back_pressure=BackPressure(context, timer, sink_traffic),
-        pauses=pauses,
-        giver=giver,
-        taker=taker,
-    )
+        others = self.resending, self.inputs, self.log_reader, self.giver, self.taker
+        return self.checkpoints, self.slices, *others, *self._measuring
 
 
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
     """Messages of neighbours, and the part that hears each."""
     return {
-        SubscriptionUpdate: parts.subscription_sync.hear_update,
-        SubscriptionAck: parts.subscription_sync.hear_ack,
-        Asked: parts.requests.hear_asked,
-        Answered: parts.requests.hear_answered,
-        Catalog: parts.catalog_sync.hear_catalog,
-        CatalogDelta: parts.catalog_sync.hear_delta,
-        Flow: parts.single_traffic.hear_flow,
-        Forward: parts.single_traffic.hear_forward,
-        Awakening: parts.sink_traffic.hear_awakening,
-        Shared: parts.sink_traffic.hear_shared,
-        PlanFollowed: parts.sink_traffic.hear_followed,
-        Pause: parts.pauses.hear_pause,
-        Report: parts.collector.hear_report,
-        Plan: parts.pauses.hear_plan,
-        CheckpointProbe: parts.checkpoints.hear_probe,
-        CheckpointCommitted: parts.checkpoints.hear_committed,
-        RuleState: parts.checkpoints.hear_state,
-        Awaited: parts.pulled_progress.hear_awaited,
-        Hold: parts.back_pressure.hear,
-        Stays: parts.catalog_sync.hear_stays,
-        RootRequest: parts.root_requests.hear,
+        messages.SubscriptionUpdate: parts.subscription_sync.hear_update,
+        messages.SubscriptionAck: parts.subscription_sync.hear_ack,
+        messages.Asked: parts.requests.hear_asked,
+        messages.Answered: parts.requests.hear_answered,
+        messages.Catalog: parts.catalog_sync.hear_catalog,
+        messages.CatalogDelta: parts.catalog_sync.hear_delta,
+        messages.Flow: parts.single_traffic.hear_flow,
+        messages.Forward: parts.single_traffic.hear_forward,
+        messages.Awakening: parts.sink_traffic.hear_awakening,
+        messages.Shared: parts.sink_traffic.hear_shared,
+        messages.PlanFollowed: parts.sink_traffic.hear_followed,
+        messages.Pause: parts.pauses.hear_pause,
+        messages.Report: parts.collector.hear_report,
+        messages.Plan: parts.pauses.hear_plan,
+        messages.CheckpointProbe: parts.checkpoints.hear_probe,
+        messages.CheckpointCommitted: parts.checkpoints.hear_committed,
+        messages.RuleState: parts.checkpoints.hear_state,
+        messages.Awaited: parts.pulled_progress.hear_awaited,
+        messages.Hold: parts.back_pressure.hear,
+        messages.Stays: parts.catalog_sync.hear_stays,
+        messages.RootRequest: parts.root_requests.hear,
     }
 
 
 def prepared_by(parts: Parts) -> Mapping[type, Prepare]:
     """Messages that take long to be heard, and the part that prepares for each."""
     return {
-        Catalog: parts.catalog_sync.prepare_catalog,
-        CatalogDelta: parts.catalog_sync.prepare_delta,
-        Plan: parts.pauses.prepare_plan,
+        messages.Catalog: parts.catalog_sync.prepare_catalog,
+        messages.CatalogDelta: parts.catalog_sync.prepare_delta,
+        messages.Plan: parts.pauses.prepare_plan,
     }

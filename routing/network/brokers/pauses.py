@@ -176,7 +176,7 @@ class Pauses:
             number, digest = self._agreed.next_number(), digest_of(self._agreed.catalog)
             states = tuple(self._detection.states.marks.items()) if introduce else ()
             self._pause(Pause(*epoch, number, digest, introduce, states))
-            self._context.callbacks.settle()
+            self._context.service.settle()
 
     def _pause(self, pause: Pause) -> None:
         self._may_have_lost = pause.introduce
@@ -195,7 +195,7 @@ class Pauses:
     def _conclude(self, pause: Pause, reports: list[Report]) -> None:
         """All below pause."""
         context, father = self._context, self._router.father
-        context.callbacks.settle()  # all that has come goes up before the answer
+        context.service.settle()  # all that has come goes up before the answer
         is_far = self._detection.forget_far(horizon_of(context.config, context.moment.now))
         report = combined(self._report(pause), reports)
         if self._router.is_root:
@@ -233,8 +233,8 @@ class Pauses:
         marks: dict[str, int] = {}
         rules: dict[str, int] = {}
         for evaluator in detection.evaluators:
-            raise_all(marks, evaluator.type_marks.items())
-            raise_all(rules, ((rule, evaluator.mark(rule)) for rule in evaluator.rules))
+            raise_all(marks, evaluator.progress.types.items())
+            raise_all(rules, ((rule, evaluator.engine.mark(rule)) for rule in evaluator.rules))
         raise_all(detection.evaluated, rules.items())
         report = Report(
             pause.root,
@@ -268,7 +268,7 @@ class Pauses:
         root may never have heard, and the types of events that are kept and will be sent again:
         perhaps published no more, and mentioned by no rule, or by one that ends with this pause.
         """
-        own, part = self._agreed.catalog, self._context.overlay.part
+        own, part = self._agreed.catalog, self._context.overlay.topology.part
         known = () if digest_of(own) == pause.known else (own,)
         homes = () if known else tuple(one for one in own.homes if one[0] not in part.nodes)
         kept = {

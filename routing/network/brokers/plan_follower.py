@@ -71,7 +71,7 @@ class PlanFollower:
         self._take_over(plan)
         self._tell(self._partners_in(plan), plan)
         for rule, type_name, until in plan.ended:
-            self._context.callbacks.note_overrun(rule, type_name, until)
+            self._context.service.note_overrun(rule, type_name, until)
         again = self._divide(plan, is_lost=is_lost)
         if again:
             self._withdraw(again)
@@ -81,7 +81,7 @@ class PlanFollower:
     def _reopen(self, begins: Times) -> None:
         """Begin where the plan says (planner, Law 4). ``begins``: by type, where it begins."""
         if begins:
-            self._context.callbacks.log("warning", REOPENED, begin=dict(begins))
+            self._context.outlet.log("warning", REOPENED, begin=dict(begins))
             self._context.detection.begin_at(dict(begins))
 
     def _take_over(self, plan: Plan) -> None:
@@ -116,7 +116,7 @@ class PlanFollower:
         again = dict(self._trees.follow(plan, division))
         detection.release_marks(plan.moved)
         if plan.anew:
-            self._single_traffic.begin_anew()
+            self._single_traffic.deduplicator.begin_anew()
             self._warn_of_what_was_given_up()
             resume_from = dict(plan.resume_from)
             again.update(detection.begin_anew(division, resume_from, plan.front, is_lost=is_lost))
@@ -132,7 +132,7 @@ class PlanFollower:
             if source in again:
                 again[source] = max(again[source], one.begin)
         for sink in context.sinks:
-            sink.withdraw(again)
+            sink.held.withdraw(again)
             context.sinks.touch(sink)
 
     def _warn_of_what_was_given_up(self) -> None:
@@ -140,4 +140,4 @@ class PlanFollower:
         if events > self._told_given_up:
             self._told_given_up = events
             text = "the network changed; what was under way of events given up may be lost"
-            self._context.callbacks.log("warning", text, events=events)
+            self._context.outlet.log("warning", text, events=events)

@@ -273,7 +273,7 @@ class Planner:
         deployments, needs = self._context.deployments, self._context.deployments.needs
         over = (one for one in deployments.rules if not needs(one.rule.name).isdisjoint(types))
         since = [resume_from.get(one.rule.name, TIME_MIN) for one in over]
-        self._context.callbacks.log(
+        self._context.outlet.log(
             "warning",
             INPUTS_CLOSED,
             why=why,

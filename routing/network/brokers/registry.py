@@ -95,22 +95,22 @@ class SourceRegistry:
         publishes = context.detection.publishers.has(source)  # else it is about to begin here
         if publishes and stay.home == context.name and stay.last > source.last_sequence:
             said = {"before": source.last_sequence, "last": stay.last}
-            context.callbacks.log("warning", KNOWN_BEYOND, source=source.name, **said)
+            context.outlet.log("warning", KNOWN_BEYOND, source=source.name, **said)
         if not publishes or (is_here and not stay.last > source.last_sequence > 0):
             return
         if source.peer is not None:
-            context.callbacks.expel(source.peer, Code.SILENT, ELSEWHERE_NOW)
+            context.service.expel(source.peer, Code.SILENT, ELSEWHERE_NOW)
         if not is_own:
             source.last_sequence = stay.taken
-            context.callbacks.close_source(source, Code.NOT_ALLOWED.value)
+            context.service.close_source(source, Code.NOT_ALLOWED.value)
         elif not is_here:
             self._let_go(source)
 
     def _let_go(self, source: Source) -> None:
         """A source here has gone on elsewhere, which nobody has to be told."""
         if self._context.detection.publishers.drop(source):
-            self._context.callbacks.log("info", GONE_ON, source=source.name)
-            self._context.callbacks.close_source(source, MOVED)
+            self._context.outlet.log("info", GONE_ON, source=source.name)
+            self._context.service.close_source(source, MOVED)
 
     def stays(self) -> tuple[Stay, ...]:
         """The accounts that are known here, with the greatest numbers that have come."""
@@ -121,7 +121,7 @@ class SourceRegistry:
         context, asked = self._context, Asked((home,), 0, name, Advertise(0, types))
         if home == context.name or not self._accounts.is_at(name, home):
             return
-        source = self._remote_sources.find(name) or context.callbacks.source_of(
+        source = self._remote_sources.find(name) or context.service.source_of(
             self._remote_sources.admit(asked, context.moment.now)
         )
         for schema in types:

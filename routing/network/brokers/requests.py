@@ -119,7 +119,7 @@ class Requests:
         elif not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
-            self._context.callbacks.send(link.peer, self._context.callbacks.answer(link, request))
+            self._context.outlet.send(link.peer, self._context.service.answer(link, request))
         else:
             if len(self._queue) >= PENDING_REQUESTS_MAX:
                 reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
@@ -137,7 +137,7 @@ class Requests:
             return
         if isinstance(request, Advertise):
             context.advertisements.check(request.types, link.name)
-            context.callbacks.source_of(link)
+            context.service.source_of(link)
         number = self._pending.send(link.peer, request, link.name)
         context.send(father, Asked((context.name,), number, link.name, request, link.rights))
         if link.peer and isinstance(request, Advertise):
@@ -190,7 +190,7 @@ class Requests:
         request = asked.request
         assert not isinstance(request, HandOver), "it names a broker"
         try:
-            return self._context.callbacks.answer(self._registry.admit(asked), request)
+            return self._context.service.answer(self._registry.admit(asked), request)
         except (Refusal, ProtocolError) as refusal:
             return Refused(request.request, refusal.code, str(refusal))
 
@@ -240,7 +240,7 @@ class Requests:
 
     def _do_own(self, peer: Peer, request: Asking) -> Asked | None:
         """Do what an own client has asked; gives it with its sender, None if it was not done."""
-        callbacks, link = self._context.callbacks, self._context.links.find(peer)
+        service, link = self._context.service, self._context.links.find(peer)
         if peer == ELSEWHERE:  # of the broker itself
             link = stand_in("", self._context.moment.now)
         if link is None:
@@ -249,11 +249,11 @@ class Requests:
         try:
             if isinstance(request, Advertise):
                 self._registry.claim(asked, request)
-            answer = callbacks.answer(link, request)
+            answer = service.answer(link, request)
         except Refusal as refusal:
-            callbacks.refuse(link, request.request, refusal.code, str(refusal))
+            service.refuse(link, request.request, refusal.code, str(refusal))
         except ProtocolError as error:
-            callbacks.expel(peer, error.code, str(error))
+            service.expel(peer, error.code, str(error))
         else:
             self._answered_here.append((peer, answer))
             self._note_own(link, request)
@@ -292,7 +292,7 @@ class Requests:
             elif isinstance(request, Advertise):
                 self._be_left(name, request)
         elif isinstance(answer, Refused) and link is not None:
-            context.callbacks.refuse(link, request.request, answer.code, answer.reason)
+            context.service.refuse(link, request.request, answer.code, answer.reason)
             return
         context.answer(peer, replace(answer, request=request.request))
 
@@ -308,19 +308,19 @@ class Requests:
             self._context.advertisements.advertise(source, schema, TIME_MIN)
         self._detection.add_own(source, [schema.name for schema in request.types])
         if is_closed:
-            self._context.callbacks.close_source(source)
+            self._context.service.close_source(source)
 
     def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> Confirmed:
         """Do here, too, what the root has confirmed. Gives what to tell the client."""
         context = self._context
         if isinstance(request, Advertise):
-            source, floors = context.callbacks.source_of(link), answer.detail.get("from", {})
+            source, floors = context.service.source_of(link), answer.detail.get("from", {})
             for schema in request.types:
                 floor = floors.get(schema.name)
                 context.advertisements.advertise(
                     source, schema, TIME_MIN if floor is None else floor
                 )
-            context.callbacks.check_interests()
+            context.service.check_interests()
             self._note_own(link, request)
             source.last_sequence = context.sources.taken(source.name)
             detail = begin_facts(source, request.types)
@@ -368,4 +368,4 @@ class Requests:
         for peer, request, _ in self._pending.take_waiting():
             assert not isinstance(request, HandOver), "it never waits"
             if context.links.find(peer) is not None:
-                context.callbacks.receive(peer, request, context.moment.now)
+                context.node.receive(peer, request, context.moment.now)

@@ -37,7 +37,7 @@ class Resending:
     def handle_timer(self) -> None:
         """Hand over a slice along each tree that takes one."""
         self._detection.send_slices(self._detection.may_send(self._has_room))
-        self._context.callbacks.settle()
+        self._context.service.settle()
 
     def _has_room(self, neighbour: str) -> bool:
         found = self._context.overlay.neighbours.get(neighbour)

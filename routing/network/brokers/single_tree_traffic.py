@@ -38,16 +38,7 @@ class SingleTreeTraffic:
         """Remember so many ids from now on."""
         self.deduplicator.ids_max = repeat_ids_max
 
-    @property
-    def remembered(self) -> int:
-        """How many ids of events are remembered."""
-        return self.deduplicator.remembered
-
     # --- what comes ---
-
-    def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
-        """Events that this broker has not seen before."""
-        return self.deduplicator.news(batches)
 
     def hear_flow(self, neighbour: str, flow: Flow) -> None:
         """Events and marks have come along the tree."""
@@ -79,10 +70,6 @@ class SingleTreeTraffic:
         order, news = in_sequence(batches), self.deduplicator.news(batches)
         self._context.sinks.offer(news, order if news is batches else in_sequence(news))
         self._router.route_down(batches, order, sender)
-
-    def begin_anew(self) -> None:
-        """All that brokers keep is sent once more."""
-        self.deduplicator.begin_anew()
 
     # --- what goes ---
 

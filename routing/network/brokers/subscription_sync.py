@@ -28,7 +28,7 @@ class SubscriptionSync:
         self._context = context
         self._router = context.router
         self._timer = timer
-        self._confirmations = Confirmations()
+        self.confirmations = Confirmations()
         self._wanted_by_father: tuple[Branch, int] | None = None
         """The part of the father's wants that the evaluator was told of last."""
 
@@ -52,54 +52,45 @@ class SubscriptionSync:
     def tell(self, to: Sequence[str] | None = None) -> None:
         """Tell what is news to these neighbours; None for all."""
         for branch, update in self._router.updates(self._context.filters, to):
-            branch.told_number = self._confirmations.next_number(branch.neighbour)
+            branch.told_number = self.confirmations.next_number(branch.neighbour)
             self._context.send(branch.neighbour, replace(update, number=branch.told_number))
 
     def hear_update(self, neighbour: str, update: SubscriptionUpdate) -> None:
         """A neighbour wants something else."""
         if self._router.hear_update(neighbour, update):
             self._timer.look_again()
-            self._confirmations.add(Neighbour(neighbour, update.number))
+            self.confirmations.add(Neighbour(neighbour, update.number))
 
     def hear_ack(self, neighbour: str, ack: SubscriptionAck) -> None:
         """Hear that what a neighbour was told is in force with it."""
         if neighbour in self._router.branches:
-            self._confirm(self._confirmations.confirm(neighbour, ack.number))
-
-    def start_anew(self) -> None:
-        """The tree is another."""
-        self._confirmations.start_anew()
+            self._confirm(self.confirmations.confirm(neighbour, ack.number))
 
     def leave(self, neighbour: str) -> None:
         """A neighbour is in the tree no more."""
-        self._confirm(self._confirmations.leave(neighbour))
+        self._confirm(self.confirmations.leave(neighbour))
 
     # --- who waits for them ---
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nobody waits for anything."""
-        return self._confirmations.is_settled
 
     def confirm_subscription(self, link: Link, answer: Confirmed, *, is_planned: bool) -> None:
         """Answer a client once what it has subscribed to is in force. ``is_planned``: the last plan
         has what sinks here want.
         """
         if is_planned and self._router.is_root and not self._router.branches:
-            self._context.callbacks.send(link.peer, answer)
+            self._context.outlet.send(link.peer, answer)
         else:
-            self._confirmations.add(Client(partial(self._context.answer, link.peer, answer)))
+            self.confirmations.add(Client(partial(self._context.answer, link.peer, answer)))
 
     def once_in_force(self, go_on: Callable[[], object]) -> None:
         """Do something once all that sinks here want by now is in force everywhere."""
-        self._confirmations.add(Client(go_on))
+        self.confirmations.add(Client(go_on))
         self._timer.tell_soon()
 
     def confirm(self, *, is_planned: bool) -> None:
         """All that is wanted has been told: answer whoever waits for nothing more. ``is_planned``
         as in confirm_subscription: else clients wait on.
         """
-        self._confirm(self._confirmations.take_done(clients=is_planned))
+        self._confirm(self.confirmations.take_done(clients=is_planned))
 
     def _confirm(self, waiters: Iterable[Waiter]) -> None:
         context, begun = self._context, list[Client]()

@@ -128,17 +128,17 @@ class Taker:
         done = partial(answer, Confirmed(step.request))
         known = self.journal.durables.get(step.sink)
         if known is not None and known.origin == (home, step.attempt):
-            self._context.callbacks.when_kept(done)
+            self._context.outlet.once_kept(done)
             return
         coming = self._next(home, step)
         if step.step is HandOverStep.RECORDS:
             self._keep(self.journal, coming, step)
-            self._context.callbacks.when_kept(done)
+            self._context.outlet.once_kept(done)
         elif step.step is HandOverStep.BEGIN:
             self._begin(coming, step, answer)
         else:
             self._commit(self.journal, coming, step)
-            self._context.callbacks.when_kept(done)
+            self._context.outlet.once_kept(done)
 
     def _next(self, home: str, step: HandOver) -> _Coming:
         """The sink on its way, of which this is the next step, or the first one."""
@@ -170,7 +170,7 @@ class Taker:
             self.journal.change(Clear(queue_kind(name)))
         if coming.sink is not None:
             self._context.sinks.remove(coming.sink.peer)
-            self._context.callbacks.follow()
+            self._context.service.follow()
 
     def _keep(self, journal: Journal, coming: _Coming, step: HandOver) -> None:
         """Keep records of its queue."""
@@ -192,7 +192,7 @@ class Taker:
         for number, text in record.filters:
             schemas, rights = context.advertisements.schemas, record.rights
             context.sinks.add(sink, number, text, schemas, again=True, rights=rights)
-        context.callbacks.follow()
+        context.service.follow()
 
         def answer_when_begun() -> None:
             if self._coming.get(step.sink) is coming:
@@ -242,9 +242,9 @@ class Taker:
         sink.mark = context.detection.complete_to(sink.rules)
         coming.sink.pass_on(sink, known, context.sinks)
         sink.note()
-        context.callbacks.follow()
+        context.service.follow()
         context.sinks.touch(sink)
-        context.callbacks.log("info", "durable sink taken over", name=sink.name, giver=coming.home)
+        context.outlet.log("info", "durable sink taken over", name=sink.name, giver=coming.home)
 
 
 UNBOUNDED = 2**62

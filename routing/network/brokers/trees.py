@@ -133,7 +133,7 @@ class SinkTrees:
 
     def look_at_links(self) -> None:
         """At the root: see whether the network still has the links of the plan."""
-        part = self._context.overlay.part
+        part = self._context.overlay.topology.part
         if self._router.is_root and self._looked_at is not part:
             self._looked_at, plan = part, self._agreed.plan
             if plan is not None and not _pairs(plan.links) <= _pairs(self.standing_links(plan)):
@@ -144,7 +144,7 @@ class SinkTrees:
         names = {name for name, _, _ in plan.nodes}
         single = [(name, father) for name, father, _ in plan.nodes if father]
         found = {frozenset(pair): (*sorted(pair), _UNKNOWN_US) for pair in single}
-        for one, other, delay in self._context.overlay.part.edges:
+        for one, other, delay in self._context.overlay.topology.part.edges:
             pair = frozenset((one, other))
             if pair <= names and (pair in found or pair not in self._lost):
                 found[pair] = (one, other, delay)

@@ -223,7 +223,7 @@ class DividedDetection(Evaluator):
     @property
     def given(self) -> Mapping[str, int]:
         """The marks of types here, in the single tree."""
-        return self.evaluator.type_marks
+        return self.evaluator.progress.types
 
     def placement(self, name: str) -> Placement | None:
         """Where the single tree's engine evaluates a rule, if it knows several places."""
@@ -397,14 +397,14 @@ class DividedDetection(Evaluator):
     def release_marks(self, names: Iterable[str]) -> None:
         """All marks of these types begin anew."""
         for evaluator in self.evaluators if names else ():
-            evaluator.release_marks(names)
+            evaluator.progress.release_marks(names)
 
     def add_own(self, source: Source, names: Sequence[str]) -> None:
         """A local source publishes these types: its events lie beyond the marks given here. From
         now on its promise counts.
         """
         self.publishers.add(source, names)
-        marks = self.evaluator.type_marks
+        marks = self.evaluator.progress.types
         for name in names:
             source.begin_at(name, marks.get(name, TIME_MIN) if name in self._used else TIME_MIN)
         source.goes_on = True

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from matcher.model import TIME_MAX, TIME_MIN
-from routing.delivery.sinks import Sink
+from routing.delivery.sink import Sink
 from routing.deployment import Deployed
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.agreement.remote_sources import RemoteSources
@@ -119,7 +119,7 @@ class Overview:
 
         What other brokers pass on of rules (``rules``) lacks that: it says the same as ever.
         """
-        given, names = self._detection.given, remote_names(self._remote_sources)
+        given, names = self._detection.evaluator.progress.types, remote_names(self._remote_sources)
         origins: dict[int, Origins] = {}
         rules = zip(self._deployments.in_force, self.rules_in_force(now), strict=True)
         return {
@@ -279,7 +279,9 @@ class Overview:
                 found.append(Holder("", (name,), "gone", TIME_MIN, stalls=True))
             for child, mark in evaluator.said_of(name).items():
                 if mark != CLOSED:
-                    stalls = now - evaluator.heard_at(child, name) >= STALLED_AFTER_S
+                    stalls = (
+                        now - evaluator.watermarks.inputs.heard_at(child, name) >= STALLED_AFTER_S
+                    )
                     found.append(Holder("", (name,), "linked", mark, stalls, child))
         least = min((one.promise for one in found), default=CLOSED)
         return joined_holders(one for one in found if one.promise == least)

@@ -497,11 +497,11 @@ def test_a_tree_that_is_rebuilt_is_told_everything_anew() -> None:
     network.connect("k", "b4").subscribe("Fire()")
     network.run(0.2)
     cut(network, "b3", "b4")
-    alone = network.brokers["b4"].overlay.single_tree
+    alone = network.brokers["b4"].overlay.topology.single_tree
     assert alone is not None
     assert alone.root == "b4"
     cut(network, "b3", "b4", cut=False)
-    tree = network.brokers["b4"].overlay.single_tree
+    tree = network.brokers["b4"].overlay.topology.single_tree
     assert tree is not None
     assert (tree.root, tree.father) == ("b2", "b3")
     network.publish("t", 'Temp@1("a", 50)', 10)
@@ -516,7 +516,7 @@ def test_what_the_root_has_yet_to_do_for_its_own_clients_is_not_lost_with_the_tr
     network = Network(4)
     network.connect("t", "b1").advertise([TEMP])
     network.run(0.2)
-    assert network.brokers["b2"].overlay.part.centre == "b2"
+    assert network.brokers["b2"].overlay.topology.part.centre == "b2"
     network.connect("m", "b2").deploy(HOT)
     cut(network, "b2", "b3")
     assert network.take_lines() == ["t: confirmed", "m: confirmed hot since none"]
@@ -532,7 +532,7 @@ def test_a_new_root_takes_over_what_the_former_one_knew() -> None:
     network = furnished()
     network.publish("t", 'Temp@1("a", 50)', 10)
     cut(network, "b2", "b3")
-    assert network.brokers["b2"].overlay.part.centre == "b1"
+    assert network.brokers["b2"].overlay.topology.part.centre == "b1"
     assert [one["name"] for one in network.brokers["b1"].status(0.0)["rules"]] == ["fire"]
     assert network.brokers["b1"].status(0.0)["out_of_reach"] == ["b3"]
     network.publish("s", 'Smoke@3("a")', 10)
@@ -546,7 +546,7 @@ def test_a_new_root_takes_over_what_the_former_one_knew() -> None:
         'l: Hot@11("a") <- t#2',
     ]
     cut(network, "b2", "b3", cut=False)
-    assert network.brokers["b3"].overlay.part.centre == "b2"
+    assert network.brokers["b3"].overlay.topology.part.centre == "b2"
     assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
     network.connect("n", "b3").ask(ListRules)
     network.run(0.2)

@@ -228,7 +228,7 @@ def test_what_is_gathered_for_a_sink_that_does_not_come_has_a_bound(
     network = Kept(3, "b1 b3", queue_events_max=60)
     story = Story(network, "b3", "b2", limit=60)
     story.publish(5)
-    giver, taker = network.brokers["b3"].giver, network.brokers["b1"]._taker
+    giver, taker = network.brokers["b3"].giver, network.brokers["b1"]._parts.taker
     with monkeypatch.context() as patch:
         if waits_for == "mark":
             patch.setattr(giver, "_may_commit", lambda gift: False)

@@ -130,7 +130,7 @@ class Held:
         monkeypatch.setattr(TreeEvaluator, "begin_anew", noted_anew)
 
     def _look(self, one: TreeEvaluator) -> None:
-        mark = min((one.mark(rule) for rule in one.rules), default=TIME_MIN)
+        mark = min((one.engine.mark(rule) for rule in one.rules), default=TIME_MIN)
         left = [time for time in self._times.get(one, ()) if time >= mark]
         self._times[one] = left
         self.most = max(self.most, len(left))
@@ -355,7 +355,7 @@ def test_a_tree_that_is_another_waits_for_no_slice(monkeypatch: pytest.MonkeyPat
     network.connect("m", "b2").deploy(TEXT)
     network.run(5.0 * (2 * MANY + 8))
     told = network.brokers["b1"]
-    while not told._slices.is_preparing:
+    while not told._parts.slices.is_preparing:
         network.run(1)
     cut(network, "b1", "b2", is_cut=True)
     assert len(told.context.deployments.rules) == MANY

@@ -114,8 +114,8 @@ class Exchange:
     def agree(self) -> None:
         """All see all, and have one tree."""
         for node in self.nodes.values():
-            assert node.part.nodes == self.nodes.keys()
-            tree = node.single_tree
+            assert node.topology.part.nodes == self.nodes.keys()
+            tree = node.topology.single_tree
             assert tree is not None
 
     def said(self, name: str) -> list[str]:

@@ -67,7 +67,7 @@ class Network:
         return {
             name: tree.epoch
             for name, node in self.nodes.items()
-            if (tree := node.trees.find(name)) is not None
+            if (tree := node.topology.trees.find(name)) is not None
         }
 
     # --- what must be true once nothing changes any more ---
@@ -92,19 +92,21 @@ class Network:
         centre = min(totals, key=lambda name: (totals[name], name))
         for name in graph:
             node = self.nodes[name]
-            assert node.is_settled
-            assert node.part.nodes == set(graph), name
-            assert node.part.centre == centre, name
-            known = [one for one in node.states if one.origin in graph]
-            assert known == [one for one in self.nodes[centre].states if one.origin in graph]
-            tree = node.single_tree
+            assert node.topology.is_settled
+            assert node.topology.part.nodes == set(graph), name
+            assert node.topology.part.centre == centre, name
+            known = [one for one in node.topology.states if one.origin in graph]
+            assert known == [
+                one for one in self.nodes[centre].topology.states if one.origin in graph
+            ]
+            tree = node.topology.single_tree
             assert tree is not None, name
             assert tree.root == centre
-            assert {one.root for one in node.trees if not one.orphan} == {centre}, name
+            assert {one.root for one in node.topology.trees if not one.orphan} == {centre}, name
         self.check_tree(graph, centre)
 
     def check_tree(self, graph: nx.Graph, root: str) -> None:
-        trees = {name: self.nodes[name].trees.find(root) for name in graph}
+        trees = {name: self.nodes[name].topology.trees.find(root) for name in graph}
         fathers = set()
         for name, tree in trees.items():
             assert tree is not None, f"{name} is not in the tree of {root}"
@@ -166,10 +168,10 @@ def test_a_tree_is_one_of_shortest_paths(seed: int) -> None:
     made = network(seed, 10)
     made.run(5)
     graph = made.graph()
-    centre = made.nodes["b0"].part.centre
+    centre = made.nodes["b0"].topology.part.centre
     for name, node in made.nodes.items():
         walked, at = 0, name
-        while (father := made.nodes[at].single_tree.father) is not None:  # type: ignore[union-attr]
+        while (father := made.nodes[at].topology.single_tree.father) is not None:  # type: ignore[union-attr]
             walked += graph.edges[at, father]["delay"]
             at = father
         assert walked == nx.dijkstra_path_length(graph, name, centre, weight="delay"), node.name
@@ -241,7 +243,7 @@ def test_only_a_tree_that_used_a_lost_link_is_rebuilt(link: tuple[str, str], is_
 def test_a_broker_that_joins_is_taken_in_without_a_new_epoch() -> None:
     made = line(["b0", "b1", "b2"])
     made.run(3)
-    before = made.nodes["b1"].single_tree
+    before = made.nodes["b1"].topology.single_tree
     assert before is not None
     assert before.root == "b1"
     epoch = before.epoch
@@ -249,7 +251,7 @@ def test_a_broker_that_joins_is_taken_in_without_a_new_epoch() -> None:
     made.link("b1", "b9")
     made.run(3)
     made.check()
-    assert made.nodes["b1"].single_tree.epoch == epoch  # type: ignore[union-attr]
+    assert made.nodes["b1"].topology.single_tree.epoch == epoch  # type: ignore[union-attr]
 
 
 def test_networks_that_are_joined_go_by_their_trees_until_they_have_settled() -> None:
@@ -259,15 +261,15 @@ def test_networks_that_are_joined_go_by_their_trees_until_they_have_settled() ->
     made.link("b0", "b1")
     made.link("b2", "b3")
     made.run(3)
-    assert made.nodes["b0"].part.centre == "b0"
-    assert made.nodes["b3"].part.centre == "b2"
+    assert made.nodes["b0"].topology.part.centre == "b0"
+    assert made.nodes["b3"].topology.part.centre == "b2"
     made.link("b1", "b2")
     made.run(0.2)  # heard of one another, and not settled yet
-    roots = [made.nodes[name].single_tree.root for name in ("b1", "b2")]  # type: ignore[union-attr]
+    roots = [made.nodes[name].topology.single_tree.root for name in ("b1", "b2")]  # type: ignore[union-attr]
     assert roots == ["b0", "b2"]
     made.run(5)
     made.check()
-    assert made.nodes["b0"].part.centre == "b1"
+    assert made.nodes["b0"].topology.part.centre == "b1"
 
 
 def test_a_link_is_told_of_once_it_is_measured() -> None:
@@ -276,10 +278,10 @@ def test_a_link_is_told_of_once_it_is_measured() -> None:
     made.start("b1")
     made.link("b0", "b1", 0.03, measured=True)
     made.run(0.2)
-    assert not made.nodes["b0"].part.edges
+    assert not made.nodes["b0"].topology.part.edges
     made.run(3)
     made.check()
-    assert made.nodes["b0"].part.edges == (("b0", "b1", 30_000),)
+    assert made.nodes["b0"].topology.part.edges == (("b0", "b1", 30_000),)
 
 
 def test_of_equal_ways_that_of_fewer_links_is_taken() -> None:
@@ -293,8 +295,10 @@ def test_of_equal_ways_that_of_fewer_links_is_taken() -> None:
     made.link("b1", "b3", 0.001)
     made.run(3)
     made.check()
-    assert made.nodes["b1"].part.centre == "b1"
-    assert fathers_of("b0", made.nodes["b0"].part.nodes, made.nodes["b0"].part.edges) == {
+    assert made.nodes["b1"].topology.part.centre == "b1"
+    assert fathers_of(
+        "b0", made.nodes["b0"].topology.part.nodes, made.nodes["b0"].topology.part.edges
+    ) == {
         "b1": "b0",
         "b2": "b0",
         "b3": "b1",
@@ -307,16 +311,16 @@ def test_a_leaving_broker_is_gone_at_once() -> None:
     made.nodes["b2"].close("enough", made.mesh.now)
     made.mesh.settle()
     made.run(0.1)
-    assert [one for one, _ in made.nodes["b1"]._topology.database.own.neighbours] == ["b0"]
+    assert [one for one, _ in made.nodes["b1"].topology.database.own.neighbours] == ["b0"]
 
 
 def test_the_network_is_quiet_when_nothing_happens() -> None:
     made = network(1, 8)
     made.run(10)
-    before = {name: node.states for name, node in made.nodes.items()}
+    before = {name: node.topology.states for name, node in made.nodes.items()}
     carried = sum(wire.carried for wire in made.mesh.wires.values())
     made.run(100)
-    assert {name: node.states for name, node in made.nodes.items()} == before
+    assert {name: node.topology.states for name, node in made.nodes.items()} == before
     signs = sum(wire.carried for wire in made.mesh.wires.values()) - carried
     assert signs <= len(made.mesh.wires) * 201
 
@@ -326,9 +330,9 @@ def test_who_was_kept_from_its_work_for_long_knows_it_whatever_comes_first() -> 
     made = line(["b0", "b1"])
     made.run(3)
     node = made.nodes["b0"]
-    version = node._topology.database.own.version
+    version = node.topology.database.own.version
     node.receive_frames(b"x", [b"GET / HTTP/1.1"], made.mesh.now + 3_600)
-    assert node._topology.database.own.version == version + 1
+    assert node.topology.database.own.version == version + 1
 
 
 def test_names_are_brokers_own() -> None:
@@ -382,7 +386,7 @@ def test_a_restarted_broker_speaks_above_its_former_versions() -> None:
 
 def test_link_states_beyond_the_bound_are_dropped_and_counted() -> None:
     node = Overlay(OverlayConfig("b0", nodes_max=2), 0.0)
-    node._topology.database.take("b1", [LinkState("b1", 1), LinkState("b2", 1), LinkState("b1", 2)])
-    assert [one.origin for one in node.states] == ["b0", "b1"]
-    assert node._topology.database.refused == 1
+    node.topology.database.take("b1", [LinkState("b1", 1), LinkState("b2", 1), LinkState("b1", 2)])
+    assert [one.origin for one in node.topology.states] == ["b0", "b1"]
+    assert node.topology.database.refused == 1
     assert not any(isinstance(one, Log) and one.level == "error" for one in node.take_effects())

@@ -143,7 +143,8 @@ def test_nothing_is_found_before_an_outlook(
                 looked[0] += 1
                 assert time >= before[source.removeprefix(RULE_SOURCE)], (seed, source)
         ahead[0] += sum(
-            evaluator.output_watermark(rule) > evaluator.mark(rule) for rule in evaluator.rules
+            evaluator.output_watermark(rule) > evaluator.engine.mark(rule)
+            for rule in evaluator.rules
         )
         return found
 
