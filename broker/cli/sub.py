@@ -86,6 +86,12 @@ def command(
             "--from", metavar="TIME", help="Begin then, from the brokers' logs; or: earliest."
         ),
     ] = None,
+    last: Annotated[
+        str | None,
+        typer.Option(
+            "--last", metavar="ATTRIBUTE,...", help="Of the past the last event by these alone."
+        ),
+    ] = None,
     *,
     broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
@@ -96,9 +102,11 @@ def command(
     events of all types. When the broker's queue for this command is full, sources wait (block), the
     oldest events are dropped and counted on standard error (drop-oldest), or it is sent away
     (disconnect). With --from events of the past come first, read from the logs of all brokers of
-    the network. With --durable the broker, which needs a store, keeps what comes while this
-    command does not run, and what it has not printed. With --group each event goes to one of the
-    commands and programs that name the same group and filter.
+    the network; with --last only the last one of each type with equal values of these attributes
+    (source: of each source), of all that are kept unless --from says since when. With --durable the
+    broker, which needs a store, keeps what comes while this command does not run, and what it has
+    not printed. With --group each event goes to one of the commands and programs that name the same
+    group and filter.
     """
     from broker import Subscriber
     from broker.cli.outcome import UsageError, amount_of, counted, duration_of, one_of
@@ -117,10 +125,13 @@ def command(
     age = None if queue_age is None else amount_of("--queue-age", queue_age, "AGE")
     if durable is None and (size or age):
         raise UsageError("--queue-bytes and --queue-age are bounds of --durable subscriptions")
+    if last is not None and durable is not None:
+        raise UsageError("--last is for subscriptions that are not --durable")
     if by is not None and group is None:
         raise UsageError("--by says how a --group shares events")
-    if group is not None and (durable is not None or from_time is not None or len(filters) > 1):
-        raise UsageError("a --group has one filter, and neither --durable nor --from")
+    has_past = from_time is not None or last is not None
+    if group is not None and (durable is not None or has_past or len(filters) > 1):
+        raise UsageError("a --group has one filter, and no --durable, --from or --last")
     start_logging("warning")
     wanted, dropped = count, 0
     with (
@@ -137,6 +148,7 @@ def command(
             group=group or "",
             by=by or "",
             start=_start(from_time),
+            last=[] if last is None else [name.strip() for name in last.split(",")],
             connect_timeout_s=connect_timeout_s,
         ) as subscriber,
         closing_with_reader(subscriber.close),

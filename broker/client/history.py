@@ -9,6 +9,9 @@ to a number, and a rule's composite events those before a time: of what the subs
 these are left out. s1's Temps up to number 41 are in the logs, and fire was found up to 40 s: of
 Temps 40 to 43, and Fires of 38 s and 41 s, it gives Temps 42 and 43, and the Fire of 41 s.
 
+Where last values alone are asked for (broker.client.last_values), the past is read as well, and
+these are given in its place, once it has come to its end.
+
 Law 3: for a durable subscription the past counts as dealt with once an event behind it is
 acknowledged. A client that dies before is given it again.
 """
@@ -19,6 +22,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 
+from broker.client.last_values import LastValues
 from broker.client.logs import NetworkLogs
 from broker.client.manager import RuleManager
 from broker.client.past import Past, rules_of
@@ -40,13 +44,16 @@ FEW = 64
 
 
 class History:
-    """The past of a subscription to ``filters`` from ``start`` (microseconds) on.
+    """The past of a subscription to ``filters`` from ``start`` (microseconds) on; ``last``: of it
+    the last event by the values of each of these attributes alone.
 
     RefusedError where a broker has no log, keeps it no more or does not let it be read, and where
     rules are changed meanwhile.
     """
 
-    def __init__(self, manager: RuleManager, filters: Sequence[str], start: int) -> None:
+    def __init__(
+        self, manager: RuleManager, filters: Sequence[str], start: int, last: Sequence[str] = ()
+    ) -> None:
         self._manager = manager
         self._filters = filters
         try:
@@ -61,6 +68,7 @@ class History:
         self._logs = NetworkLogs(manager, Wanted(types, self._past.since))
         self._numbers: dict[tuple[str, str], int] = {}
         """By type and source, the number of the last event that was read (Law 2)."""
+        self._last = LastValues(last) if last else None
         self._is_over = False
 
     def before(self) -> Iterator[Delivery]:
@@ -76,6 +84,8 @@ class History:
         if rules != self._rules:
             raise BrokerError("rules were changed while the past was read: subscribe again")
         yield from self._round()
+        if self._last is not None:
+            yield from self._last.given()
         self._is_over = True
         self.close()
 
@@ -96,9 +106,16 @@ class History:
         for step in ordered.steps():
             for batch in step.batches:
                 self._note(batch)
-            yield from self._past.take(step, self._logs.marks)
-        yield from self._past.take(Step((), np.empty(0, np.int64), TIME_MAX), self._logs.marks)
+            yield from self._given(step)
+        yield from self._given(Step((), np.empty(0, np.int64), TIME_MAX))
         return len(ordered)
+
+    def _given(self, step: Step) -> Iterator[Delivery]:
+        for delivery in self._past.take(step, self._logs.marks):
+            if self._last is None:
+                yield delivery
+            else:
+                self._last.take(delivery)
 
     def _note(self, batch: EventBatch) -> None:
         sources = batch.ids.source
@@ -130,7 +147,11 @@ class History:
 
 
 def history_of(
-    manager: RuleManager, filters: Sequence[str], start: Start, durable: str
+    manager: RuleManager,
+    filters: Sequence[str],
+    start: Start,
+    durable: str,
+    last: Sequence[str] = (),
 ) -> History | None:
     """The past that a subscription is to give first; None where it is to give none, or a durable
     one has (Law 3). ValueError for a ``start`` that is none.
@@ -141,7 +162,7 @@ def history_of(
     known = [one for one in manager.durables() if one["name"] == durable] if durable else ()
     if any(one.get("acknowledged") or one.get("beyond") for one in known):
         return None
-    return History(manager, filters, begin)
+    return History(manager, filters, begin, last)
 
 
 def type_in(text: str) -> str:

@@ -66,11 +66,21 @@ def _sink(
     return Sink(address, config, when_full, queue, worker, durable_name, acks, *own)
 
 
+def _start(start: Start, last: Sequence[str], durable: bool) -> Start:
+    """The time from which on there may be last values, where these are asked for."""
+    if isinstance(last, str):
+        raise ValueError(f"last is a list of attributes: [{last!r}]")
+    if last and durable:
+        raise ValueError("a durable subscription has the past itself, not last values")
+    return "earliest" if last and start == "new" else start
+
+
 def _history(
     address: Address,
     filters: Sequence[str],
     start: Start,
     durable: str,
+    last: Sequence[str],
     timeout_s: float,
     connect_timeout_s: float,
 ) -> History | None:
@@ -79,7 +89,7 @@ def _history(
     manager = RuleManager(address, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s)
     found = None
     try:
-        found = history_of(manager, filters, start, durable)
+        found = history_of(manager, filters, start, durable, last)
     finally:
         if found is None:
             manager.close()
@@ -116,6 +126,10 @@ class Subscriber(Scoped):
     in force, each since it holds. Of a durable subscription this is given until an event behind it
     was acknowledged.
 
+    ``last``: of these past events, only the last one of each type with equal values of these
+    attributes (``"source"``: of each source), in order of time; without a ``start`` of all that are
+    kept. So ``last=["area"]`` gives where each area stands, then what changes.
+
     ``key`` and ``server_key`` are those of ``Publisher``.
 
     Iterating gives events until the subscriber is closed. Raises BrokerUnreachable when no broker
@@ -143,12 +157,14 @@ class Subscriber(Scoped):
         group: str = "",
         by: str = "",
         start: Start = "new",
+        last: Sequence[str] = (),
         key: str | Path | None = None,
         server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
         address = address_of(endpoint, key, server_key)
+        start = _start(start, last, durable)
         own = this_thread, durable, acks, queue_bytes, queue_age_s, group, by, start
         self._sink = _sink(address, name, when_full, queue, credit, *own)
         self._timeout_s = timeout_s
@@ -162,7 +178,7 @@ class Subscriber(Scoped):
             if start_time(start) is not None:
                 durable_name = name if durable else ""
                 self._history = _history(
-                    address, filters, start, durable_name, timeout_s, connect_timeout_s
+                    address, filters, start, durable_name, last, timeout_s, connect_timeout_s
                 )
             if self._history is None:
                 self._subscribe_all()
@@ -368,16 +384,18 @@ class AsyncSubscriber(AsyncScoped):
         group: str = "",
         by: str = "",
         start: Start = "new",
+        last: Sequence[str] = (),
         key: str | Path | None = None,
         server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
         address = address_of(endpoint, key, server_key)
+        start = _start(start, last, durable)
         own = this_task, durable, acks, queue_bytes, queue_age_s, group, by, start
         self._sink = _sink(address, name, when_full, queue, credit, *own)
         self._filters = filters
-        self._start = start
+        self._start, self._last = start, last
         self._durable = name if durable else ""
         self._address = address
         self._history: History | None = None
@@ -399,6 +417,7 @@ class AsyncSubscriber(AsyncScoped):
                     self._filters,
                     self._start,
                     self._durable,
+                    self._last,
                     self._timeout_s,
                     self._connect_timeout_s,
                 )

@@ -11,6 +11,7 @@ from command import run
 from two_brokers import two_brokers
 
 from broker import AsyncSubscriber, Publisher, RefusedError, RuleManager, Subscriber
+from broker.process import BrokerProcess
 from matcher.model import EventType
 
 TEMP = EventType.of("Temp", area="string", n="int")
@@ -151,6 +152,21 @@ def test_all_of_a_group_hear_that_their_type_has_not_what_they_share_by(endpoint
                 worker.receive(0.3)
             reason = "Wind has no attribute 'aera' to share events by"
             assert list(worker.paused.values()) == [reason]
+
+
+def test_all_of_a_durable_subscription_hear_that_it_is_paused(tmp_path):
+    flags = "--engine", "naive", "--data", str(tmp_path / "b1")
+    with BrokerProcess(*flags) as broker, ExitStack() as stack:
+        workers = [
+            stack.enter_context(Subscriber(broker.endpoint, "Temp(n > 1)", name="d", durable=True))
+            for _ in range(2)
+        ]
+        other = EventType.of("Temp", n="string")
+        stack.enter_context(Publisher(broker.endpoint, name="s", types=[other]))
+        for worker in workers:
+            with pytest.raises(TimeoutError):
+                worker.receive(0.3)
+            assert worker.paused
 
 
 @pytest.mark.parametrize(
