@@ -6,6 +6,7 @@
 - ``/healthz`` and ``/readyz``: 200, or 503 with the reason (``health``);
 - ``/status.json``: everything that ``rexmq status --json`` shows;
 - ``/events``: events in and out, for programs (``events``);
+- ``/ws``: the protocol of clients, for browsers (``web_sockets``);
 - ``/``: the page for people, a folder of plain files (``page``), and what it asks (``api``).
 
 Law 1: who looks costs the broker next to nothing. The pages are served by a process of their own
@@ -24,6 +25,7 @@ makes the state of the network (``view``, ``layout``, ``gathered``, ``figures``)
 browser is sent ``windows``, with what rules have found lately (``history``). A ``tap`` keeps events
 (``rows``), ``changes`` checks and deploys rules, a ``bench`` has them tried (``trial``), and
 ``operations`` are what an operator asks for. For programs, ``events`` reads CloudEvents, whose
-``posts`` it publishes, and opens ``event_streams``. All requests pass a ``doorway``, which shares
-them out (``shares``); ``deadlines`` end connections, ``assets`` are the page's files.
+``posts`` it publishes, and opens ``event_streams``; ``web_sockets`` are links of clients. All
+requests pass a ``doorway``, which shares them out (``shares``); ``deadlines`` end connections,
+``assets`` are the page's files.
 """

@@ -19,9 +19,9 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from broker.errors import BrokerError, BrokerUnreachable, RefusedError
@@ -44,6 +44,7 @@ from broker.monitoring.operations import operation_routes
 from broker.monitoring.seats import Seat, Seats
 from broker.monitoring.shares import NoShare, Shares
 from broker.monitoring.trial import File, Request as Trial
+from broker.monitoring.web_sockets import WebSockets
 from broker.monitoring.windows import Window, windows_of
 from broker.security.codes import Codes
 from matcher.identity import RULE_SOURCE
@@ -126,9 +127,10 @@ class Api:
         self._streams = Shares(STREAMS_MAX)
         alive = seats.of(OPERATOR).looks.status
         self._events_over = EventRequests(self._enter, body_of, alive, self._shared)
+        self._web_sockets = WebSockets(self._enter)
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BaseRoute]:
         """The requests by their paths."""
         return [
             Route("/api/session", self._session),
@@ -142,6 +144,7 @@ class Api:
             Route("/api/remove", self._posted(Name, self._remove), methods=["POST"]),
             *operation_routes(self._posted),
             *self._events_over.routes,
+            *self._web_sockets.routes,
             Route("/api/why", self._posted(Name, self._why), methods=["POST"]),
             Route(
                 "/api/try",
@@ -164,12 +167,12 @@ class Api:
         self._entry.verify_origin(request.headers, changes=changes)
         return self.admit(request)
 
-    def admit(self, request: Request) -> Seat:
+    def admit(self, request: HTTPConnection) -> Seat:
         """Let in a program that reads, from whatever name it asks. Raises NoEntry."""
         shown = request.headers, request.cookies.get(cookie(request)), who(request)
         return self._seats.of(self._entry.verify(*shown))
 
-    def _enter(self, request: Request) -> Seat:
+    def _enter(self, request: HTTPConnection) -> Seat:
         """Let in whoever publishes or takes events. Raises NoEntry."""
         self._entry.verify_site(request.headers)
         return self.admit(request)
@@ -436,11 +439,11 @@ def told(event: str, content: Any) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(content))
 
 
-def who(request: Request) -> str:
+def who(request: HTTPConnection) -> str:
     """The address that a request comes from."""
     return address_of(request.scope)
 
 
-def cookie(request: Request) -> str:
+def cookie(request: HTTPConnection) -> str:
     """The name of the cookie: ports of one machine share their cookies."""
     return f"rexmq_{request.url.port or 80}"

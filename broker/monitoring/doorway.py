@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 import msgspec
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from broker.monitoring import deadlines
@@ -50,21 +50,34 @@ class Doorway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. ``scope["peer"]``: the connection that it has come by."""
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         scope["peer"] = scope["client"]
         deadlines.hear(scope["peer"])
-        await self._told(scope, receive, send)
+
+        async def send_once(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
+
+        try:
+            await self._told(scope, receive, send_once)
+        finally:
+            if scope["type"] == "websocket":  # nobody else sees its connection end
+                deadlines.end(scope["peer"])
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if scope["client"] != scope["peer"] and b"x-forwarded-proto" not in headers:
-            scope["scheme"] = "https"
+            scope["scheme"] = "https" if scope["type"] == "http" else "wss"
         host, path = headers.get(b"host", ""), scope["path"]
         if not self._is_own(host):
             text = f"no page of this name: ask by number or as localhost, or configure {host!r}"
             await _refused(path, FORBIDDEN, f"{text} (http_names)")(scope, receive, send)
+            return
+        if scope["type"] == "websocket":  # long-lived ones have shares of their own
+            await self._app(scope, receive, send)
             return
         shares = self._health if path in HEALTH else self._requests
         try:
@@ -98,6 +111,6 @@ def is_number(host: str) -> bool:
 
 
 def _refused(path: str, status: int, reason: str) -> Response:
-    if path.startswith("/api/") or path == "/events":
+    if path.startswith("/api/") or path in ("/events", "/ws"):
         return Response(msgspec.json.encode({"error": reason}), status, {}, "application/json")
     return PlainTextResponse(f"{reason}\n", status)

@@ -14,7 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from broker.errors import BrokerUnreachable, RefusedError
 from broker.monitoring.api import BAD, Api
@@ -40,7 +40,7 @@ def pages(looks: Looks, pid: int, api: Api) -> Starlette:
 
     shown = {"/healthz": _health, "/readyz": _readiness}
     guarded = {"/metrics": metrics, "/status.json": _status}
-    routes = [Route(path, _answer(looks, page)) for path, page in shown.items()]
+    routes: list[BaseRoute] = [Route(path, _answer(looks, page)) for path, page in shown.items()]
     routes += [Route(path, _answer(looks, page, api)) for path, page in guarded.items()]
     routes += [*api.routes, *asset_routes()]
     return Starlette(routes=routes, exception_handlers={ClientDisconnect: _gone})

@@ -25,6 +25,7 @@ from broker.monitoring.entry import OPERATOR, Entry
 from broker.monitoring.pages import pages
 from broker.monitoring.seats import Seats
 from broker.monitoring.settings import Settings
+from broker.monitoring.web_sockets import MESSAGE_BYTES_MAX
 
 UVICORN = logging.getLogger("uvicorn")
 
@@ -58,6 +59,8 @@ async def serve(bound: socket.socket, settings: Settings) -> None:
         lifespan="off",
         proxy_headers=False,  # broker.monitoring.doorway
         http=OneRequest,
+        ws_max_size=MESSAGE_BYTES_MAX,
+        ws_per_message_deflate=False,
         headers=HEADERS,
         timeout_graceful_shutdown=1,
     )

@@ -200,7 +200,7 @@ class Notes:
             evaluators |= {root: tree.evaluator for root, tree in detection.trees.items()}
             for root, one in evaluators.items():
                 engine = one.engine._engine  # within its intervals
-                found[root][name] = engine, one._forwarder  # type: ignore[assignment]
+                found[root][name] = engine, one.forwarder  # type: ignore[assignment]
         return found
 
     def _kept(self, root: str, brokers: Mapping[str, Sequence[object]]) -> bool:

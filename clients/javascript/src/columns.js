@@ -1,5 +1,7 @@
 // Batches of events as columns: docs/protocol.md, section 3.
 
+import { joined } from "./transports.js";
+
 const WORD = 8;
 const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 
@@ -74,7 +76,7 @@ export function write(schema, source, rows) {
   const texts = strings.map(({ words }) => words);
   const words = ids === null ? null : ids.words;
   const head = [schema, rows.length, [source], words, false, texts, null];
-  return [head, Buffer.concat(parts)];
+  return [head, joined(parts)];
 }
 
 function int64s(values) {

@@ -26,6 +26,7 @@ export interface Named {
   id?: string | null;
 }
 
+/** Endpoints: `tcp://HOST:7461`, or `ws://HOST:9464/ws` of a broker's page, in browsers as well. */
 export class Publisher {
   constructor(
     endpoints: string | string[],

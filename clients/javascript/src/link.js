@@ -1,7 +1,7 @@
 // A conversation with a broker that goes on over links that end: docs/protocol.md, section 1.
 
 import { decode, encode } from "@msgpack/msgpack";
-import { Dealer } from "zeromq";
+import { joined, open } from "./transports.js";
 
 const VERSION = 1;
 const WELCOMED_MS = 5000;
@@ -51,8 +51,8 @@ export class Link {
   // Say a message on the link that there is; it is forgotten if there is none.
   say(kind, fields, columns = null) {
     if (this.outbox === null) return;
-    const head = Buffer.from([0x52, 0x58, VERSION, kind]);
-    const first = Buffer.concat([head, encode(fields, { useBigInt64: true })]);
+    const head = Uint8Array.of(0x52, 0x58, VERSION, kind);
+    const first = joined([head, encode(fields, { useBigInt64: true })]);
     this.outbox.push(columns === null ? [first] : [first, columns]);
     this.spokeAt = Date.now();
     this.#pump(this.socket, this.outbox);
@@ -75,7 +75,7 @@ export class Link {
     if (this.isReady) {
       const kept = new Promise((resolve) => (this.onGoodbye = resolve));
       this.say(KINDS.GOODBYE, ["", "closing"]);
-      await Promise.race([kept, new Promise((resolve) => setTimeout(resolve, timeoutMs).unref())]);
+      await Promise.race([kept, new Promise((resolve) => setTimeout(resolve, timeoutMs).unref?.())]);
     }
     this.socket?.close();
     this.wake?.();
@@ -107,9 +107,12 @@ export class Link {
 
   // One link; gives whether it was welcomed. Throws what no other try could mend.
   async #converse(endpoint) {
-    const socket = new Dealer({ linger: 0, reconnectInterval: -1, sendHighWaterMark: 0, ...this.curve });
+    const socket = await open(endpoint, this.curve);
     const hangUp = () => socket.closed || socket.close();
-    for (const end of ["disconnect", "close"]) socket.events.on(end, hangUp);
+    if (this.isClosed) {
+      hangUp();
+      return false;
+    }
     this.socket = socket;
     this.outbox = [];
     let welcomed = false;
@@ -120,7 +123,6 @@ export class Link {
       else if (welcomed && Date.now() - this.spokeAt >= this.heartbeatMs) this.owner.idle();
     }, Math.min(this.heartbeatMs, WELCOMED_MS) / 2);
     try {
-      socket.connect(endpoint);
       this.say(KINDS.HELLO, [VERSION, this.name, this.heartbeatMs / 1000, this.instance, false]);
       for await (const [first, columns] of socket) {
         this.heardAt = Date.now();

@@ -4,6 +4,7 @@ import { rowOf, schemaOf, write } from "./columns.js";
 import { KINDS, Link, RexmqError } from "./link.js";
 
 const ROWS_MAX = 1024;
+const LATER = globalThis.setImmediate ?? ((act) => setTimeout(act)); // browsers have no such thing
 
 export class Publisher {
   #types = new Map();
@@ -120,7 +121,7 @@ export class Publisher {
   #soon() {
     if (this.#isDue) return;
     this.#isDue = true;
-    setImmediate(() => {
+    LATER(() => {
       this.#isDue = false;
       this.#send();
     });

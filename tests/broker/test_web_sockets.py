@@ -1,0 +1,198 @@
+"""The protocol of clients over WebSockets at a broker's page, by a program that speaks it."""
+
+import itertools
+import socket as socket_module
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from paged import TEMP, TOKEN, hot, paged
+from secured import FAST, keys, make_keys, secured
+
+from broker import Publisher
+from broker.monitoring import web_sockets
+from broker.monitoring.entry import digest
+from broker.monitoring.web_sockets import frames_of, message_of
+from routing.messages import (
+    VERSION,
+    Advertise,
+    Confirmed,
+    Credit,
+    Delivery,
+    Goodbye,
+    Heartbeat,
+    Hello,
+    Refused,
+    Subscribe,
+    Welcome,
+)
+from routing.wire import decode, encode
+
+client = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+exceptions = pytest.importorskip("websockets.exceptions")
+ALICE = "the-token-of-alice-is-long"
+WAIT_S = 60.0
+
+
+@contextmanager
+def connected(url, **options):
+    """A WebSocket at a page."""
+    where = url.replace("http", "ws", 1) + web_sockets.PATH
+    with client.connect(where, max_size=None, proxy=None, **options) as socket:
+        yield socket
+
+
+def say(socket, *messages):
+    for one in messages:
+        socket.send(message_of(encode(one)))
+
+
+def heard(socket, kind):
+    """The next message of a kind; heartbeats and credit are left out."""
+    while True:
+        found = decode(frames_of(socket.recv(timeout=WAIT_S)))
+        if isinstance(found, kind):
+            return found
+        assert isinstance(found, Heartbeat | Credit), found
+
+
+def answer_to(socket, said):
+    socket.send(said)
+    return socket.recv(timeout=WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def served():
+    with paged() as found:
+        yield found
+
+
+def test_a_client_subscribes_and_leaves(served):
+    endpoint, url = served
+    with hot(endpoint), connected(url) as socket:
+        say(socket, Hello(VERSION, "", 2.0), Subscribe(1, 7, "Temp(value > 45)"))
+        assert heard(socket, Welcome).broker == "b1"
+        assert heard(socket, Confirmed).request == 1
+        say(socket, Credit(3))
+        had = [heard(socket, Delivery) for _ in range(3)]
+        assert [one.subscriptions for one in had] == [((7,),)] * 3
+        say(socket, Goodbye())
+        assert heard(socket, Goodbye)
+        with pytest.raises(exceptions.ConnectionClosedOK):
+            socket.recv(timeout=WAIT_S)
+
+
+def test_the_end_of_a_web_socket_is_that_of_the_link(served):
+    _, url = served
+    hello = Hello(VERSION, "station", 2.0, 1)
+    with connected(url) as socket:
+        say(socket, hello)
+        heard(socket, Welcome)
+    with connected(url) as socket:  # the name is free, as soon as the broker knows
+        say(socket, Hello(VERSION, "station", 2.0, 1))
+        heard(socket, Welcome)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("a text", 1003),
+        (b"", 1003),
+        (b"\x05\x00\x00\x00RX", 1003),
+        (b"\x01\x00\x00\x00R" * 3, 1003),
+        (b"\x00" * (web_sockets.MESSAGE_BYTES_MAX + 1), 1009),
+    ],
+)
+def test_what_is_no_message_ends_its_own_web_socket(served, said, code):
+    _, url = served
+    with connected(url) as other, connected(url) as socket:
+        say(other, Hello(VERSION, "", 2.0))
+        heard(other, Welcome)
+        with pytest.raises(exceptions.ConnectionClosedError) as end:
+            answer_to(socket, said)
+        # What is too long may be refused while it is still being sent.
+        assert end.value.rcvd is None or end.value.rcvd.code == code
+        say(other, Subscribe(1, 1, "Temp"))
+        heard(other, Confirmed)
+
+
+def test_bytes_that_are_no_message_of_the_protocol_are_the_brokers_to_refuse(served):
+    _, url = served
+    with connected(url) as socket:
+        say(socket, Hello(VERSION, "", 2.0))
+        heard(socket, Welcome)
+        socket.send(message_of([b"RX\x01\x06\xff"]))
+        assert heard(socket, Goodbye).code.value == "protocol"
+        with pytest.raises(exceptions.ConnectionClosed):
+            socket.recv(timeout=WAIT_S)
+
+
+def refusal(url, **options):
+    with pytest.raises(exceptions.InvalidStatus) as refused, connected(url, **options):
+        pass
+    return refused.value.response.status_code
+
+
+def test_other_sites_and_other_names_do_not_come_in(served):
+    _, url = served
+    assert refusal(url, origin="https://evil.example") == 403
+    assert refusal(url, additional_headers={"Sec-Fetch-Site": "cross-site"}) == 403
+    host = url.removeprefix("http://")
+    with connected(url, origin=f"http://{host}"):
+        pass
+    port = int(url.rpartition(":")[2])
+    where = f"ws://evil.example:{port}{web_sockets.PATH}"
+    own = socket_module.create_connection(("127.0.0.1", port))
+    with pytest.raises(exceptions.InvalidStatus) as refused:
+        client.connect(where, sock=own, proxy=None)
+    assert refused.value.response.status_code == 403
+
+
+def test_a_token_is_asked_for_where_the_page_has_one(tmp_path):
+    file = tmp_path / "token"
+    file.touch(0o600)
+    file.write_text(TOKEN)
+    with paged("--http-token", str(file)) as (_, url):
+        assert refusal(url) == 401
+        assert refusal(url, additional_headers={"Authorization": "Bearer no"}) == 401
+        with connected(url, additional_headers={"Authorization": f"Bearer {TOKEN}"}) as socket:
+            say(socket, Hello(VERSION, "", 2.0))
+            heard(socket, Welcome)
+
+
+def test_a_client_has_the_rights_of_its_user(tmp_path):
+    make_keys(tmp_path)
+    (tmp_path / "access.toml").write_text(
+        f'[user.alice]\nkey = "alice.key"\ntoken_sha256 = "{digest(ALICE)}"\n'
+        'subscribe = ["Temp(value > 45)"]\n[broker.b1]\nkey = "b1.key"\n'
+        '[user.bob]\nkey = ["bob.key"]\npublish = ["Temp"]\n'
+    )
+    bearing = {"Authorization": f"Bearer {ALICE}"}
+    with (
+        paged(*FAST[2:], *secured(tmp_path, "b1")) as (endpoint, url),
+        connected(url, additional_headers=bearing) as socket,
+    ):
+        say(socket, Hello(VERSION, "mine", 2.0), Subscribe(1, 1, "Temp"))
+        heard(socket, Welcome)
+        heard(socket, Confirmed)
+        say(socket, Credit(10), Advertise(2, (TEMP,)))
+        assert heard(socket, Refused).code.value == "not-allowed"
+        own = keys(tmp_path, "bob")
+        with Publisher(endpoint, name="p", types=[TEMP], **own) as source:
+            for value in (20.0, 50.0):
+                source.publish("Temp", area="hall", value=value)
+            source.wait()
+            delivery = heard(socket, Delivery)
+        values = [batch.column("value").tolist() for batch in delivery.batches]
+        assert list(itertools.chain(*values)) == [50.0]
+
+
+def test_a_broker_that_ends_ends_its_web_sockets():
+    with ExitStack() as stack:
+        page = ExitStack()
+        _, url = page.enter_context(paged())
+        socket = stack.enter_context(connected(url))
+        say(socket, Hello(VERSION, "", 2.0))
+        heard(socket, Welcome)
+        page.close()
+        with pytest.raises(exceptions.ConnectionClosed):
+            heard(socket, Goodbye)
