@@ -114,19 +114,18 @@ class ClientGroup(SharedSink[GroupMember]):
             member.queue.append(part)
             self.queued += part.events
 
-    def _parts(self, delivery_batch: DeliveryBatch) -> Iterator[tuple[GroupMember, DeliveryBatch]]:
+    def _parts(self, whole: DeliveryBatch) -> Iterator[tuple[GroupMember, DeliveryBatch]]:
         members = list(self.attached.values())
-        if len(members) == 1:
-            yield members[0], delivery_batch
-            return
         seeds = np.array([one.place for one in members], np.uint64)
-        rows = [_chosen(_numbers(batch, self.by), seeds) for batch in delivery_batch.batches]
-        places = delivery_batch.places
-        chosen = np.concatenate(rows)[places]
+        rows = [_chosen(_numbers(batch, self.by), seeds) for batch in whole.batches]
+        chosen = np.concatenate(rows)
+        if (chosen == chosen[0]).all():  # common: one event, or one value
+            yield members[chosen[0]], whole
+            return
+        places = whole.places
         for number in np.unique(chosen).tolist():
-            own = places[chosen == number]
-            subscriptions, late = delivery_batch.subscriptions, delivery_batch.late
-            yield members[number], select(delivery_batch.batches, subscriptions, own, late)
+            own = places[chosen[places] == number]
+            yield members[number], select(whole.batches, whole.subscriptions, own, whole.late)
 
     def _queue_of(self, attachment: GroupMember) -> deque[DeliveryBatch]:
         return attachment.queue if self.by else self._queue
