@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -52,6 +53,16 @@ class Access(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ConfigurationError(
                 f"password_env: {self.password_env} is not in the environment"
             ) from None
+
+    def authorization(self, folder: Path) -> str:
+        """The header of HTTP that says so: a password without a user is a token; "" for neither.
+        Raises ConfigurationError.
+        """
+        password = self.password(folder)
+        if self.username:
+            pair = b64encode(f"{self.username}:{password or ''}".encode()).decode()
+            return f"Basic {pair}"
+        return "" if password is None else f"Bearer {password}"
 
     def tls(self, folder: Path) -> ssl.SSLContext:
         """How servers are verified, by the certificates of the file, or the system's, and the

@@ -43,6 +43,7 @@ SYSTEMS = {
     "webhook": "http",
     "files": "glob",
     "postgres": "psycopg",
+    "http": "uvicorn",
 }
 """The systems, each with the package that its module needs, from the extra of its name."""
 DISORDER_S = 5.0
@@ -94,6 +95,7 @@ class SourceTable(_Connector, frozen=True, kw_only=True):
     dead_letter: _Name
     files: _Settings = None
     postgres: _Settings = None
+    http: _Settings = None
     body: Literal["json", "csv", "cloudevents", "text", "avro", "protobuf"] = "json"
     schema: str = ""
     message: str = ""

@@ -8,7 +8,6 @@ once. What it fails at (5xx) is tried ``tries`` times, and what it does not hear
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import hmac
 import http.client
@@ -102,7 +101,8 @@ class Sink:
         context = settings.tls(folder) if settings.url.startswith("https:") else None
         own = urllib.request.HTTPSHandler(context=context)
         self._opener = urllib.request.build_opener(_NoRedirects, own)
-        self._headers = _authorization(settings.username, settings.password(folder))
+        said = settings.authorization(folder)
+        self._headers = {"Authorization": said} if said else {}
         self._singly = Singly(self._send)
         self._pace_s = 0.0
         """Seconds between two posts at least, as the receiver has asked."""
@@ -182,13 +182,6 @@ class Sink:
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             shown = cause if isinstance(cause, BaseException) else error
             return _Answer(0, self._settings.reason(shown))
-
-
-def _authorization(user: str, password: str | None) -> dict[str, str]:
-    if user:
-        pair = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
-        return {"Authorization": f"Basic {pair}"}
-    return {} if password is None else {"Authorization": f"Bearer {password}"}
 
 
 def _lower(headers: Message) -> dict[str, str]:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from event_batches import batch_of_events
 
-from broker.connect import amqp, files, kafka, mqtt, nats, postgres, redis, webhook
+from broker.connect import amqp, files, http, kafka, mqtt, nats, postgres, redis, webhook
 from broker.connect.configuration import SinkTable, SourceTable, connectors_of
 from broker.connect.dead_letters import DeadLetters
 from broker.connect.reading import Reading
@@ -25,7 +25,7 @@ from routing.session import NO_TIME
 
 PAGE = (Path(__file__).parents[3] / "docs" / "connect.md").read_text()
 SETTINGS = [
-    module.Settings for module in (amqp, files, kafka, mqtt, nats, postgres, redis, webhook)
+    module.Settings for module in (amqp, files, http, kafka, mqtt, nats, postgres, redis, webhook)
 ]
 AT = "1970-01-01T00:00:01.500000Z"
 TEMP = EventType.of("Temp", area="string", value="float", floor="int?")
@@ -234,7 +234,7 @@ def test_a_dead_letter_is_a_line_with_its_reason(tmp_path):
         (SINK, "[[sink]] 1: expected one of mqtt, nats, redis, kafka, amqp, webhook, found none"),
         (
             SOURCE + "nats = {}",
-            "[[source]] 1: expected one of mqtt, nats, redis, kafka, amqp, files, postgres, found",
+            "[[source]] 1: expected one of mqtt, nats, redis, kafka, amqp, files, postgres, http, found",
         ),
         (SINK + 'key = "{x}"\nnats = {}', "[[sink]] 1: key: expected with kafka alone"),
         (of("redis", "{}"), "[[source]] 1: redis: topic: expected the name of one stream"),
@@ -260,7 +260,8 @@ def test_a_file_is_refused_by_its_place(tmp_path, text, reason):
 def test_the_files_of_the_page_are_right(tmp_path, text):
     file = tmp_path / "plant.toml"
     if not text.startswith("["):  # the lines of a system
-        sink = "" if "files" in text or "postgres" in text else SINK.replace('topic = ""', text)
+        alone = any(f"{name} = {{" in text for name in ("files", "postgres", "http"))
+        sink = "" if alone else SINK.replace('topic = ""', text)
         file.write_text(re.sub("topic.*", "", SOURCE).replace("mqtt = {}", text) + sink)
         assert len(connectors_of(file).sources) == 1
         return
