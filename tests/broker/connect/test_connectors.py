@@ -234,7 +234,7 @@ def test_a_dead_letter_is_a_line_with_its_reason(tmp_path):
         (SINK, "[[sink]] 1: expected one of mqtt, nats, redis, kafka, amqp, webhook, found none"),
         (
             SOURCE + "nats = {}",
-            "[[source]] 1: expected one of mqtt, nats, redis, kafka, amqp, files, postgres, http, found",
+            "[[source]] 1: expected one of mqtt, nats, redis, kafka, amqp, files, postgres, http",
         ),
         (SINK + 'key = "{x}"\nnats = {}', "[[sink]] 1: key: expected with kafka alone"),
         (of("redis", "{}"), "[[source]] 1: redis: topic: expected the name of one stream"),
