@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from broker.connect.systems import (
     SystemLost,
 )
 from broker.connect.templates import Template
+from broker.errors import BrokerError
 from broker.log import log
 from matcher.errors import BadEvent
 
@@ -52,6 +53,8 @@ _FILES = {
     "ssl.certificate.location": "cert_file",
     "ssl.key.location": "key_file",
 }
+PURGED = KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT
+"""Errors of messages of a transaction that was aborted."""
 KEY = "$key"
 """The header that is the key of a message."""
 
@@ -62,6 +65,7 @@ class Settings(Access, frozen=True, kw_only=True):
     servers: str = "127.0.0.1:9092"
     group: str = ""
     start: Literal["earliest", "latest"] = "earliest"
+    transactions: bool = False
     options: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
 
     def common(self, name: str, folder: Path, faults: deque[str]) -> dict[str, Any]:
@@ -180,17 +184,20 @@ class Source:
 
 
 class Sink:
-    """Messages to topics, each confirmed by all replicas that are in step."""
+    """Messages to topics, each confirmed by all replicas that are in step; with ``transactions``
+    what leaves together is seen together, and of two connectors of a name the older one ends.
+    """
 
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._settings = settings
         self._faults = deque[str](maxlen=1)
+        own: dict[str, Any] = {"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 0}
+        if settings.transactions:
+            del own["message.timeout.ms"]  # a transaction ends by its own time
+            own["transactional.id"] = name
         with _known_options():
-            self._producer = Producer(
-                settings.common(name, folder, self._faults)
-                | {"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 0}
-                | settings.options
-            )
+            common = settings.common(name, folder, self._faults)
+            self._producer = Producer(common | own | settings.options)
         self._polling: asyncio.Task[None] | None = None
         self._confirmed: list[tuple[Pending, BadEvent | None]] = []
         """Of these librdkafka has told a thread, and the loop tells the pump."""
@@ -198,22 +205,51 @@ class Sink:
     async def open(self) -> None:
         """Connect. Raises SystemLost."""
         await asyncio.to_thread(_reach, self._producer, self._settings, self._faults)
+        if self._settings.transactions:
+            await self._step(self._producer.init_transactions, CONNECT_S)
         self._polling = asyncio.create_task(self._poll())
 
     async def send(self, lot: Sequence[Pending]) -> None:
-        """Produce messages."""
+        """Produce messages. Raises SystemLost after a transaction that was aborted."""
+        if self._settings.transactions:
+            await self._step(self._producer.begin_transaction)
         for pending in lot:
             try:
                 while not self._has_produced(pending):
                     await asyncio.sleep(PAUSE_MIN_S)
             except KafkaException as error:
                 pending.tell(_fault(error.args[0]))
+        if self._settings.transactions:
+            await self._step(self._producer.commit_transaction)
+            for pending in lot:
+                pending.tell()
+
+    async def _step(self, step: Callable[..., None], *arguments: float) -> None:
+        """Take a step of transactions. Raises SystemLost if all of this one are to be sent anew,
+        and BrokerError if there are to be no more.
+        """
+        while True:
+            try:
+                return await asyncio.to_thread(step, *arguments)
+            except KafkaException as error:
+                fault = error.args[0]
+            reason = f"{self._settings.servers}: {fault.str()}"
+            if fault.fatal():
+                raise BrokerError(f"{reason} (has another connector this name?)")
+            if fault.txn_requires_abort():
+                await self._step(self._producer.abort_transaction)
+            if not fault.retriable():
+                raise SystemLost(reason)
+            await asyncio.sleep(PAUSE_MIN_S)
 
     def _has_produced(self, pending: Pending) -> bool:
         """Produce a message, unless too many are unconfirmed."""
 
         def told(error: KafkaError | None, _record: Record) -> None:
-            self._confirmed.append((pending, None if error is None else _fault(error)))
+            if error is None and self._settings.transactions:
+                return  # it is once the transaction is committed
+            if error is None or not (error.fatal() or error.code() in PURGED):
+                self._confirmed.append((pending, None if error is None else _fault(error)))
 
         message = pending.message
         headers = {"id": message.id, "content-type": message.content_type}
