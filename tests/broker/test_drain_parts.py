@@ -19,7 +19,8 @@ STATES = [
 
 def broker(name: str) -> Any:
     """A broker of a tree of five that knows all of it; it waits for nothing."""
-    overlay = SimpleNamespace(name=name, states=STATES, part=components_of(STATES)[name])
+    topology = SimpleNamespace(states=STATES, part=components_of(STATES)[name])
+    overlay = SimpleNamespace(name=name, topology=topology)
     return SimpleNamespace(overlay=overlay, node=SimpleNamespace(draining=True))
 
 

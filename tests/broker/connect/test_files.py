@@ -42,6 +42,9 @@ def add(file, text):
         opened.write(text)
 
 
+STARTED = []
+
+
 class Reader:
     """What is read of files, as the connector does; it can be killed, and forgets then."""
 
@@ -52,6 +55,7 @@ class Reader:
 
     def again(self):
         self.following = Following(*self.words)
+        STARTED.append(self.following)
         self.following.begin()
 
     def lines(self, most=1_000, keeps=True):
@@ -68,6 +72,14 @@ class Reader:
                 had += [] if own_id in self.ids else [line.raw.decode()]
                 self.ids.add(own_id)
         return had
+
+
+@pytest.fixture(autouse=True)
+def closing():
+    """Close the files of readers, also of those that were killed: paho takes none beyond 1,023."""
+    yield
+    while STARTED:
+        STARTED.pop().close()
 
 
 @pytest.fixture
