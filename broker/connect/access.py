@@ -84,6 +84,16 @@ class Access(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
                 raise ConfigurationError(f"cert_file: {place}: {reason}") from None
         return context
 
+    def files(self, folder: Path, ca: str, cert: str, key: str) -> dict[str, str | None]:
+        """The files under the names that a system's client has for them. Raises ConfigurationError
+        for what is wrong with one, which clients say badly.
+        """
+        names = {ca: "ca_file", cert: "cert_file", key: "key_file"}
+        files = {option: self.path(folder, name) for option, name in names.items()}
+        if any(files.values()):
+            self.tls(folder)
+        return files
+
     def path(self, folder: Path, key: str) -> str | None:
         """The file that a key names; None if it names none."""
         return str(folder / name) if (name := getattr(self, key)) else None

@@ -79,12 +79,10 @@ class Source:
             raise ValueError("listen: expected a password, since other machines may reach it")
         self._tls: dict[str, Any] = {}
         if settings.cert_file:
-            settings.tls(folder)  # which says what is wrong with the files
+            verified = ssl.CERT_REQUIRED if settings.ca_file else ssl.CERT_NONE
             self._tls = {
-                "ssl_certfile": settings.path(folder, "cert_file"),
-                "ssl_keyfile": settings.path(folder, "key_file"),
-                "ssl_ca_certs": settings.path(folder, "ca_file"),
-                "ssl_cert_reqs": ssl.CERT_REQUIRED if settings.ca_file else ssl.CERT_NONE,
+                **settings.files(folder, "ssl_ca_certs", "ssl_certfile", "ssl_keyfile"),
+                "ssl_cert_reqs": verified,
             }
         elif settings.ca_file:
             raise ValueError("ca_file: expected with cert_file")

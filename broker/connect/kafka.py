@@ -48,11 +48,7 @@ WINDOW = 16_384
 """Messages of a source that are under way: the server keeps none of them for it."""
 LOT = 1_024
 """Messages that are read at once, while the broker has others."""
-_FILES = {
-    "ssl.ca.location": "ca_file",
-    "ssl.certificate.location": "cert_file",
-    "ssl.key.location": "key_file",
-}
+_FILES = "ssl.ca.location", "ssl.certificate.location", "ssl.key.location"
 PURGED = KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT
 """Errors of messages of a transaction that was aborted."""
 KEY = "$key"
@@ -79,10 +75,8 @@ class Settings(Access, frozen=True, kw_only=True):
             "log_level": 2,  # what is worth a line comes as an error
         }
         password = self.password(folder)
-        files = {option: self.path(folder, key) for option, key in _FILES.items()}
+        files = self.files(folder, *_FILES)
         common |= {option: file for option, file in files.items() if file is not None}
-        if any(files.values()):
-            self.tls(folder)  # which says what is wrong with the files
         if self.username:
             common |= {"sasl.username": self.username, "sasl.mechanisms": "PLAIN"}
             common |= {"sasl.password": password or ""}

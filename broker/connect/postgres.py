@@ -22,7 +22,6 @@ from broker.connect.templates import Template
 LEVEL = "."
 WAIT_S = 5.0
 """A table is looked at so often, if no notification comes."""
-_FILES = {"sslrootcert": "ca_file", "sslcert": "cert_file", "sslkey": "key_file"}
 _ERRORS = (psycopg.Error, OSError)
 
 
@@ -54,9 +53,8 @@ class Source:
             "password": settings.password(folder),
             "connect_timeout": int(CONNECT_S),
         }
-        files = {option: settings.path(folder, key) for option, key in _FILES.items()}
+        files = settings.files(folder, "sslrootcert", "sslcert", "sslkey")
         if any(files.values()):
-            settings.tls(folder)  # which says what is wrong with the files
             self._options |= files | {"sslmode": "verify-full" if settings.ca_file else "require"}
         self._listening: psycopg.AsyncConnection[Any] | None = None
         self._working: psycopg.AsyncConnection[Any] | None = None

@@ -53,15 +53,7 @@ class _Connection:
         if settings.username or password is not None:
             options |= {"username": settings.username or None, "password": password}
         if settings.url.startswith("rediss:"):
-            settings.tls(folder)  # which says what is wrong with the files
-            options |= {
-                option: settings.path(folder, key)
-                for option, key in (
-                    ("ssl_ca_certs", "ca_file"),
-                    ("ssl_certfile", "cert_file"),
-                    ("ssl_keyfile", "key_file"),
-                )
-            }
+            options |= settings.files(folder, "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
         self._client: Any = Redis.from_url(
             settings.url, socket_connect_timeout=CONNECT_S, socket_timeout=CONNECT_S, **options
         )
