@@ -1,4 +1,5 @@
-"""Names of hosts: which of IPv4 and IPv6 a socket is to speak, and which names have no address.
+"""Names of hosts: which of IPv4 and IPv6 a socket is to speak, which names have no address, and
+which addresses other machines may reach.
 
 A socket of libzmq speaks one of the two, looks a name up by itself, and says nothing if that has no
 address. So the name is looked up here, too.
@@ -83,6 +84,20 @@ def host_of(endpoint: str) -> str:
     """The host of a TCP endpoint, without brackets; "" for other endpoints."""
     found = _HOST.fullmatch(endpoint)
     return found[1].removeprefix("[").removesuffix("]") if found else ""
+
+
+def is_open_to_others(endpoint: str) -> bool:
+    """Whether other machines may reach a resolved endpoint, as ``Transport.listen`` gives it."""
+    scheme, _, rest = endpoint.partition("://")
+    if scheme not in ("tcp", "http"):
+        return False
+    host = rest.rpartition(":")[0].strip("[]").partition("%")[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return True  # nobody knows
+    mapped = getattr(address, "ipv4_mapped", None)
+    return not (mapped or address).is_loopback
 
 
 def _is_name(host: str) -> bool:

@@ -8,7 +8,6 @@ broker cannot change, with a warning.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import sys
@@ -30,6 +29,7 @@ from broker.log import log, set_level, start_logging
 from broker.monitoring.entry import load_token
 from broker.monitoring.monitor import Monitor
 from broker.monitoring.settings import User
+from broker.names import is_open_to_others
 from broker.node_store import Keeping, StoreChoices
 from broker.parallel import engine_of
 from broker.security.access import load_access
@@ -247,20 +247,6 @@ class Service:
 
 
 OPEN = "open to everybody who can reach this address: there is no authentication"
-
-
-def is_open_to_others(endpoint: str) -> bool:
-    """Whether other machines may reach a resolved endpoint, as ``Transport.listen`` gives it."""
-    scheme, _, rest = endpoint.partition("://")
-    if scheme not in ("tcp", "http"):
-        return False
-    host = rest.rpartition(":")[0].strip("[]").partition("%")[0]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return True  # nobody knows
-    mapped = getattr(address, "ipv4_mapped", None)
-    return not (mapped or address).is_loopback
 
 
 OPEN_STORE = "others may read the store"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +27,14 @@ from starlette.routing import Route
 from broker.connect.access import Access
 from broker.connect.systems import Inbox, Message, SystemLost
 from broker.connect.templates import Template
+from broker.keys import ADDRESS
+from broker.names import is_open_to_others
 
 LEVEL = "/"
 BODY_MAX = 2**20
 """Bytes of a request's body."""
 ANSWER_S = 30.0
 """So long a request waits for the broker."""
-_LISTEN = re.compile(r"(?:\[([0-9a-fA-F:]+)\]|([0-9.]+)):([0-9]{1,5})")
 
 
 class Settings(Access, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class Source:
         self._topic, self._items, self._window = topic, settings.items, window
         self._address = _address(settings.listen)
         self._allowed = settings.authorization(folder)
-        if not self._allowed and not ipaddress.ip_address(self._address[0]).is_loopback:
+        if not self._allowed and is_open_to_others(f"http://{settings.listen}"):
             raise ValueError("listen: expected a password, since other machines may reach it")
         self._tls: dict[str, Any] = {}
         if settings.cert_file:
@@ -196,14 +196,13 @@ class Source:
 
 
 def _address(text: str) -> tuple[str, int]:
-    match = _LISTEN.fullmatch(text)
     try:
-        host = str(ipaddress.ip_address(match[1] or match[2])) if match else ""
-    except ValueError:
-        host = ""
-    if not match or not host or int(match[3]) > 65_535:
-        raise ValueError(f"listen: expected an address such as 127.0.0.1:9470, found {text!r}")
-    return host, int(match[3])
+        host, port = ADDRESS.parse(text)
+        return str(ipaddress.ip_address(host)), port
+    except (ValueError, TypeError):  # no address, or none of a number
+        raise ValueError(
+            f"listen: expected an address such as 127.0.0.1:9470, found {text!r}"
+        ) from None
 
 
 def _headers(said: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from forked import started
 
-from broker.service import is_open_to_others
+from broker.names import is_open_to_others
 
 
 @pytest.mark.parametrize(
