@@ -18,7 +18,7 @@ from broker.errors import ConfigurationError
 
 BYTES_MAX = 4 * 2**20
 KEY_PARTS_MAX = 16
-"""Parts of a key, ``a.b.c``: what ``tomllib`` takes for a key is the square of them."""
+"""Parts of a key, ``a.b.c``: ``tomllib`` takes a time that grows with their square."""
 _SAID = re.compile(r'"(?:[^"\\]|\\.)*+"?|\'[^\']*+\'?|#.*')
 """Strings and comments in a line; strings that do not end there go to its end."""
 _APART = re.compile(r"[^\w\s.-]+")

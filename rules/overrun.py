@@ -9,8 +9,8 @@ at the same instant, with the same composite events, wherever it is evaluated.
 Example: with a bound of 3, ``each A`` of A1 to A5 yields the composite events of A1, A2 and A3.
 
 A rule that finds little may search long: three ``each``, of which no three fit. It ends at the
-instant at which it has asked SEARCHES times as many events whether they fit. Ways of evaluation ask
-different numbers, so of this bound, which keeps a second, the law does not hold.
+instant at which it looks at more than SEARCHES times as many events; that takes about a second. The
+law does not hold of this bound: each way of evaluation looks at another number of events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from matcher.times import time_text
 COMPOSITES_MAX = 1_000_000
 """Composite events that a rule may have at one instant, unless somebody says otherwise."""
 SEARCHES, SEARCHES_MIN = 20, 20_000_000
-"""So many events for each of them, and so many at least, may be asked whether they fit."""
+"""Events that a rule may look at in one instant: so many for each composite event that it may have
+then, and so many at least.
+"""
 
 
 @dataclass(frozen=True, slots=True)

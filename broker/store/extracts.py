@@ -99,7 +99,7 @@ class Extracts:
         outlines = self._log.outlines(after)
         for number, entry in enumerate(outlines, 1):
             if _is_wanted(entry, request):
-                if cut and not set(request.types).issuperset(entry.types):
+                if cut and _has_others(entry, request):
                     (whole,) = self._log.at([entry.position])
                     entry = _cut(whole, request.types)
                 found.append(_told(entry, b""))
@@ -117,7 +117,8 @@ class Extracts:
         for entry in entries:
             size += len(entry.frames)
             if _is_wanted(entry, request):
-                entry = _cut(entry, request.types) if cut else entry
+                if cut and _has_others(entry, request):
+                    entry = _cut(entry, request.types)
                 found.append(_told(entry, entry.frames))
             if size >= EXTRACT_BYTES:
                 return tuple(found), entry.position, last
@@ -134,11 +135,13 @@ def _is_wanted(entry: Entry, request: ReadLog) -> bool:
     return is_timely and (not request.types or not set(request.types).isdisjoint(entry.types))
 
 
+def _has_others(entry: Entry, request: ReadLog) -> bool:
+    return not set(request.types).issuperset(entry.types)
+
+
 def _cut(entry: Entry, types: Iterable[str]) -> Entry:
     """An entry with the events of some types alone, of which it has one at least."""
     wanted = set(types)
-    if wanted.issuperset(entry.types):
-        return entry
     batches = tuple(one for one in message_of(entry).batches if one.type.name in wanted)
     return replace(
         entry,
