@@ -123,7 +123,7 @@ fuzz: $(VENV)/.ready
 # what has many arrays, each of which takes as many pages here.
 GUARDED := $(BIN)/python -m pytest -n 2 --timeout 900 $(or $(FOLDERS),tests/runtime \
 	tests/conformance tests/rules tests/matcher tests/sizes tests/simulator/test_fuzzing.py) \
-	$(addprefix --deselect ,tests/matcher/test_gpu.py tests/matcher/test_compiling.py \
+	$(addprefix --deselect ,tests/matcher/test_gpu.py tests/runtime/test_compiling.py \
 	tests/rules/engine/test_pool.py tests/rules/engine/test_footprints.py \
 	tests/rules/engine/test_host_of_gpu.py tests/rules/engine/kernels/test_ahead.py \
 	tests/matcher/test_choose.py \

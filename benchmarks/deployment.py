@@ -20,13 +20,13 @@ import numpy as np
 
 from benchmarks.detection_workloads import batch_of
 from benchmarks.report import Row
-from broker.ageing import Ageing
 from broker.warmup import warm_up
 from matcher.model import MICROSECONDS, EventBatch, EventType, StringColumn
 from rules import load
 from rules.engine import make
 from rules.engine.engine import Detector
 from rules.pattern import RuleSet
+from runtime.ageing import Ageing
 
 RULES = 2_000
 ENGINE = "auto"

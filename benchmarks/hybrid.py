@@ -35,9 +35,9 @@ from broker.parallel import AtOnce, engine_of, workers
 from matcher.model import TIME_MAX, EventBatch
 from rules import load
 from rules.engine import Detector
-from rules.engine.chains.hybrid.atomics import lock, unlock
 from rules.engine.chains.hybrid.compiled import kernel
 from rules.engine.chains.hybrid.engine import HybridEngine
+from rules.engine.chains.hybrid.locks import lock, unlock
 from rules.engine.chains.hybrid.pipeline import Crew
 from rules.engine.threads.part import types_of
 from rules.errors import RuleErrors

@@ -13,12 +13,12 @@ from benchmarks.files import temperatures
 from benchmarks.report import Row, seconds_of
 from rules import load, parse
 from rules.checking.checker import check
-from rules.collector import collector_paused
 from rules.pattern import Rule
 from rules.planning.plan import RulePlan
 from rules.planning.planner import compile_rule
 from rules.subscription import parse_subscription
 from rules.syntax.printer import print_file
+from runtime.collector import collector_paused
 
 SIDDHI_SECONDS = 4.5
 SCHEMAS = """event Smoke(area: string, level: int)

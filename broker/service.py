@@ -17,13 +17,11 @@ from dataclasses import replace
 import numba
 
 from broker import costs, descriptors, last_words
-from broker.ageing import Ageing
 from broker.clock import Clock
 from broker.configuration import Configuration
 from broker.errors import ConfigurationError, StoreError
 from broker.host import Host
 from broker.last_lines import keep_lines
-from broker.library_pages import give_back
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.monitoring.entry import load_token
@@ -40,14 +38,16 @@ from broker.store.folder import open_to_others
 from broker.traces import Tracer
 from broker.transport import Transport
 from broker.warmup import place, warm_up, warm_up_matching
-from matcher import awaited
-from matcher.compiling import IS_KNOWN, KNOWN
 from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig
 from routing.installed import load_installed
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
 from rules.engine import settled
+from runtime.ageing import Ageing
+from runtime.compiling import awaited
+from runtime.compiling.compiled import IS_KNOWN, KNOWN
+from runtime.library_pages import give_back
 
 OWN_FIXED = (
     "listen",

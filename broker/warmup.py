@@ -20,8 +20,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from matcher import awaited
-from matcher.compiling import can_keep, folder_of, is_kept
 from matcher.filters.constraint import Filter
 from matcher.kernels.building import build_group
 from matcher.kernels.encoding import encode
@@ -45,6 +43,8 @@ from rules.engine.intake.duplicates import DuplicateFilter
 from rules.engine.intake.naming import FEW
 from rules.engine.kernels.instants import process
 from rules.engine.linking import loading
+from runtime.compiling import awaited
+from runtime.compiling.compiled import can_keep, folder_of, is_kept
 
 READING = EventType.of("Reading", area="string", value="float", count="int")
 RULES = f"""

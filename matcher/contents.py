@@ -23,9 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from matcher.checksum import GOLDEN
-from matcher.compiling import compiled, stamp_of
 from matcher.model import EventBatch, EventType, Int64s, StringColumn, UInt64s, Value
 from matcher.single import Single
+from runtime.compiling.cache import stamp_of
+from runtime.compiling.compiled import compiled
 
 NOT_KEPT = 0
 """In place of a digest: what the event held is not known any more, or never was."""

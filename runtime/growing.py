@@ -15,24 +15,18 @@ from __future__ import annotations
 
 import math
 import mmap
-import sys
-from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 
 from runtime.memory import Array, grown, is_guarded, zeros
+from runtime.pages import LARGE, SMALL, WRITABLE, advise, mapped, resized
 
 ROOM_MIN = 16
 MOVED_MIN = 1 << 18
 """Bytes of an array whose pages are moved."""
 AHEAD = 1 << 16
 """Bytes behind the rows in use whose pages are asked for at once."""
-_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-_LARGE = getattr(mmap, "MADV_HUGEPAGE", None)
-_SMALL = getattr(mmap, "MADV_NOHUGEPAGE", None)
-_WRITABLE = 23 if sys.platform == "linux" else None
-"""MADV_POPULATE_WRITE, of Linux 5.14 and later, which mmap has no name for."""
 
 
 def with_room(array: Array, rows: int) -> Array:
@@ -79,7 +73,7 @@ class Growing:
         if self._pages is not None and not self._at_once:
             self._ready = min(self._ready, used + AHEAD // self._row_bytes)
             begin, end = used * self._row_bytes, self._ready * self._row_bytes
-            _advise(self._pages, _WRITABLE, begin, end)
+            advise(self._pages, WRITABLE, begin, end)
 
     def expect(self) -> None:
         """Rows come at once until ``settle``: what is grown into begins with large pages."""
@@ -88,7 +82,7 @@ class Growing:
     def settle(self, used: int) -> None:
         """Rows come one by one from now on, behind so many that are in use."""
         if self._at_once and self._pages is not None:
-            _advise(self._pages, _SMALL, used * self._row_bytes)
+            advise(self._pages, SMALL, used * self._row_bytes)
         self._at_once, self._ready = False, used
 
     def make_room(self, count: int) -> None:
@@ -100,8 +94,7 @@ class Growing:
             self.rows = with_room(self.rows, count if is_guarded() else length)
         elif not self._move(length):
             old = self.rows
-            self._pages = mmap.mmap(-1, length * self._row_bytes, flags=_PRIVATE)
-            _advise(self._pages, _LARGE)
+            self._pages = mapped(length * self._row_bytes)
             self._look(self._pages)
             self.rows[: len(old)] = old
 
@@ -112,25 +105,12 @@ class Growing:
             return False
         size = len(pages)
         self.rows = self.rows[:0].copy()  # nobody may look at pages that move
-        _advise(pages, _LARGE)  # all of one sort, or they cannot move
-        try:
-            pages.resize(length * self._row_bytes)
-        except (BufferError, OSError, SystemError, ValueError):
-            length = 0
-        else:
-            if not self._at_once:
-                _advise(pages, _SMALL, size)
+        advise(pages, LARGE)  # all of one sort, or they cannot move
+        has_moved = resized(pages, length * self._row_bytes)
+        if has_moved and not self._at_once:
+            advise(pages, SMALL, size)
         self._look(pages)
-        return length > 0
+        return has_moved
 
     def _look(self, pages: mmap.mmap) -> None:
         self.rows = np.frombuffer(pages, self._dtype).reshape(-1, *self._shape)
-
-
-def _advise(pages: mmap.mmap, sort: int | None, begin: int = 0, end: int | None = None) -> None:
-    """Ask for pages of a sort from a byte on, or up to another, which is a favour."""
-    begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
-    end = len(pages) if end is None else end
-    if sort is not None and begin < end:
-        with suppress(OSError):
-            pages.madvise(sort, begin, end - begin)

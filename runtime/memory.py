@@ -17,17 +17,18 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from runtime import guarded
+from runtime import guarded, pages
 from runtime.guarded import Side
+from runtime.pages import mapped, resized
 
 Array = npt.NDArray[Any]
-LARGE = 1 << 20
+MAPPED_MIN = 1 << 20
 """So many bytes are mapped, if the system can map more behind them (Linux)."""
 _LINE = 64  # bytes
 _side: Side | None = None  # of guarded memory; None for memory without guards
@@ -69,11 +70,8 @@ def zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if _side is not None:
         return guarded.memory_of(size, _side).view(dtype).reshape(shape)
-    if size >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        with suppress(OSError):  # the system may have no large pages
-            memory.madvise(mmap.MADV_HUGEPAGE)
-        flat: Array = np.frombuffer(memory, dtype)
+    if size >= MAPPED_MIN and pages.LARGE is not None:
+        flat: Array = np.frombuffer(mapped(size), dtype)
         return flat if len(shape) == 1 else flat.reshape(shape)
     held = np.zeros(size + _LINE, np.uint8)
     start = -held.ctypes.data % _LINE
@@ -107,8 +105,7 @@ def grown(array: Array, length: int) -> Array:
     memory = getattr(array.base, "obj", None)
     if isinstance(memory, mmap.mmap) and not is_guarded():
         del array  # memory that is referred to does not grow
-        with suppress(BufferError, OSError):
-            memory.resize(length * dtype.itemsize)
+        resized(memory, length * dtype.itemsize)
         array = np.frombuffer(memory, dtype)
     if len(array) < length:
         larger = zeros((length, *array.shape[1:]), dtype)

@@ -13,10 +13,10 @@ from functools import partial
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS
-from rules.collector import collector_patient
+from runtime.collector import collector_patient
+from runtime.large_pages import use_large_pages
 from simulator.faults import arrange, behind_s
 from simulator.hosts import BrokerHost
-from simulator.large_pages import use_large_pages
 from simulator.network import READY_AT, SINKS_AT, SOURCES_AT, Network
 from simulator.scenario import Scenario
 from simulator.simulation import Trace

@@ -34,10 +34,10 @@ from benchmarks.report import Row, table
 from broker.calibration import least_squares
 from broker.parallel import workers
 from rules import load
-from rules.engine.chains.hybrid.atomics import add
 from rules.engine.chains.hybrid.compiled import kernel
 from rules.engine.chains.hybrid.engine import HybridEngine
 from rules.engine.chains.hybrid.pipeline import Crew
+from runtime.instructions.atomics import add
 from studies.multicore.costs import ChainCosts, CostTable, Counts, StepCosts
 from studies.multicore.machine import detect
 from studies.multicore_chains import chain_of

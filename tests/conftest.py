@@ -28,7 +28,7 @@ LONGEST = (
     "simulator/test_parting.py",
     "history/test_start.py",
     "broker/test_page_log.py",
-    "matcher/test_compiling.py",
+    "runtime/test_compiling.py",
     "conformance/test_hosts.py",
     "faults/test_kills.py",
     "broker/test_page_keys.py",

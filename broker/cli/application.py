@@ -181,7 +181,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def run(*positional: Any, **named: Any) -> None:
-        from matcher import awaited  # which takes longer to import than help to print
+        from runtime.compiling import awaited  # which takes longer to import than help to print
 
         awaited.tell = awaited.Line()
         try:

@@ -1,4 +1,4 @@
-"""The kernels of matching, each stamped with the sources of all (:mod:`matcher.compiling`)."""
+"""The kernels of matching, each stamped with the sources of all (:mod:`runtime.compiling`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from matcher.compiling import compiled, stamp_of
+from runtime.compiling.cache import stamp_of
+from runtime.compiling.compiled import compiled
 
 STAMP = stamp_of(sorted(Path(__file__).parent.glob("*.py")))
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.kernels.bits import keep, lowest_bit, number_of_bits, set_to, unite
+from matcher.kernels.bits import keep, set_to, unite
 from matcher.kernels.compiled import inlined, kernel
 from matcher.kernels.layout import (
     ALIVE,
@@ -67,7 +67,8 @@ from matcher.kernels.layout import (
     VALUES_AT,
     WIDTH,
 )
-from matcher.kernels.prefetch import prefetch
+from runtime.instructions.bits import lowest_bit, number_of_bits
+from runtime.instructions.prefetch import prefetch
 
 
 @inlined

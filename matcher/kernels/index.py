@@ -41,7 +41,6 @@ from matcher.kernels.layout import (
     VERIFIED,
     WAITING,
 )
-from matcher.kernels.prefetch import prefetch
 from matcher.kernels.relations import holds
 from matcher.kernels.results import hit
 from matcher.kernels.rows import copy_row
@@ -60,6 +59,7 @@ from matcher.kernels.views import (
     state_in,
     table_in,
 )
+from runtime.instructions.prefetch import prefetch
 
 _DEPTHS = 2 * PROBES + CANDIDATES
 _KEYS = _DEPTHS + SIGNATURE_MAX

@@ -4,10 +4,11 @@ atomic operations.
 
 from __future__ import annotations
 
-from matcher.kernels.atomics import fetch, fetch_add, wait_for_all
+from matcher.kernels.barrier import wait_for_all
 from matcher.kernels.compiled import inlined, kernel
 from matcher.kernels.layout import COUNT, START, TERM_MASK
 from matcher.kernels.relations import holds
+from runtime.instructions.atomics import add, load, place_of
 
 WORD = 64
 
@@ -23,7 +24,7 @@ def select(slot, interface, interfaces, found, total, wanted):
     """Note that a filter matches."""
     interfaces[interface] = 1
     if wanted:
-        place = fetch_add(total, 0, 1)
+        place = add(place_of(total, 0), 1)
         if place < len(found):
             found[place] = slot
 
@@ -82,10 +83,10 @@ def ocm_match(
                     continue  # the same name, another kind
                 if holds(word, arena[row, 1], term, value, hit_offsets, hits, ranks, test_ranks):
                     slot = arena[row, 2]
-                    if fetch_add(filters, slot * width, 1) + 1 == filters[slot, 1]:
+                    if add(place_of(filters, slot * width), 1) + 1 == filters[slot, 1]:
                         select(slot, filters[slot, 2], interfaces, found, total, wanted)
         wait_for_all(barrier, threads)
-        size = fetch(total, 0)
+        size = load(place_of(total, 0))
         if size > len(found):
             return event, kept
         for word in range(first_word, last_word):

@@ -19,7 +19,7 @@ from matcher.kernels.layout import (
     VISITED,
     WALK_MAX,
 )
-from matcher.kernels.prefetch import prefetch
+from runtime.instructions.prefetch import prefetch
 
 
 @kernel

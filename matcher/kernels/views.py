@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
 from matcher.kernels.layout import GROUP_COLUMNS
 from matcher.model import AnyArray, Int64s
+from runtime.instructions.views import accessor
 
 COLUMNS: Mapping[str, int] = {
     "table": 2,
@@ -35,7 +34,6 @@ COLUMNS: Mapping[str, int] = {
 }
 """The arrays, all of int64, in the order of their words, and how many columns they have; 0 for
 vectors."""
-_WORD = ir.IntType(64)
 
 
 def words_of(arrays: Mapping[str, AnyArray]) -> Int64s:
@@ -51,34 +49,9 @@ def words_of(arrays: Mapping[str, AnyArray]) -> Int64s:
 
 
 def _accessor(name: str) -> Any:
-    place, columns = 2 * list(COLUMNS).index(name), COLUMNS[name]
+    columns = COLUMNS[name]
     kind = types.Array(types.int64, 2 if columns else 1, "C")
-    item = ir.Constant(_WORD, 8)
-
-    @intrinsic
-    def array(_context, words):
-        """The array of this name, by the address of the words."""
-
-        def generate(context, builder, _signature, arguments):
-            from numba.np import arrayobj  # with numba's tables: not needed by what is kept
-
-            pointer = builder.inttoptr(arguments[0], _WORD.as_pointer())
-            address, rows = (
-                builder.load(builder.gep(pointer, [ir.Constant(_WORD, place + word)]))
-                for word in range(2)
-            )
-            view = arrayobj.make_array(kind)(context, builder)
-            shape, strides = [rows], [item]
-            if columns:
-                shape.append(ir.Constant(_WORD, columns))
-                strides.insert(0, ir.Constant(_WORD, 8 * columns))
-            data = builder.inttoptr(address, view.data.type)
-            arrayobj.populate_array(view, data, shape, strides, item, None)
-            return view._getvalue()
-
-        return kind(types.int64), generate
-
-    return array
+    return accessor(2 * list(COLUMNS).index(name), kind, columns)
 
 
 table_in = _accessor("table")

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from matcher.filters.encoded import EncodedEvents
-from matcher.kernels.atomics import BARRIER
+from matcher.kernels.barrier import BARRIER
 from matcher.kernels.ocm import WORD, ocm_match
 from matcher.methods.pcm import PcmMatcher
 from matcher.methods.tabled import Found

@@ -17,7 +17,7 @@ from itertools import islice, repeat
 from typing import Protocol
 
 from routing.serving.moment import Moment
-from rules.collector import collector_paused
+from runtime.collector import collector_paused
 
 RULES = 16
 """Rules of a slice: one takes about a millisecond to be loaded, and half of one to be installed."""

@@ -20,12 +20,12 @@ from rules.checking.clauses import check_rule
 from rules.checking.dependencies import TerminatorCycles, arrange, describe_cycle
 from rules.checking.schemas import Schemas
 from rules.checking.scope import Report, Types
-from rules.collector import collector_paused
 from rules.errors import Problem, Span
 from rules.pattern import Rule, RuleSet
 from rules.stepwise import Stepwise, finished
 from rules.syntax import ast
 from rules.syntax.together import refusal
+from runtime.collector import collector_paused
 
 
 def check(file: ast.File, known: Mapping[str, EventType] | None = None) -> RuleSet:

@@ -28,7 +28,6 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s, UInt64s
 from matcher.single import Row, Single
-from rules.collector import collector_paused
 from rules.engine.choice.chooser import Chooser
 from rules.engine.engine import NOTHING, Detections, beginning
 from rules.engine.intake.clock import portions
@@ -59,6 +58,7 @@ from rules.engine.results.outlets import Outlets
 from rules.engine.results.taken import Taken
 from rules.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
+from runtime.collector import collector_paused
 
 WAITING_MAX = 1024
 """So many events at most wait although the marks of their types have passed them."""

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rules.collector import collector_paused
 from rules.errors import Problem, RuleErrors, Span
 from rules.stepwise import Stepwise, finished
 from rules.syntax import ast
@@ -26,6 +25,7 @@ from rules.syntax.expected import describe, hint
 from rules.syntax.shape import Recorder, Shape, shape_of
 from rules.syntax.tokens import NESTING_MAX, tokenize, tokenizing
 from rules.syntax.words import PROBLEMS_MAX, WORDS_MAX, Token
+from runtime.collector import collector_paused
 
 CHAIN_MAX = 2 * NESTING_MAX
 """Operators of an expression that apply one upon another: 1 + 1 + 1 has two."""

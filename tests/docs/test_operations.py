@@ -20,9 +20,9 @@ from broker import Publisher, configuration
 from broker.client.address import address_of
 from broker.keys import BY_NAME, PARTS
 from broker.security.keys import create
-from matcher.compiling import folder_of
 from matcher.model import EventType
 from rules.engine.kernels.instants import process
+from runtime.compiling.compiled import folder_of
 from tests.docs.confined import USER, confined, reason_not_to
 from tests.docs.test_monitoring import METRIC, shown
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rules.engine.kernels.arrays import Arrays
-from runtime.memory import LARGE, grown, guarding, zeros
+from runtime.memory import MAPPED_MIN, grown, guarding, zeros
 
-WORDS = LARGE // 8
+WORDS = MAPPED_MIN // 8
 
 
 @pytest.fixture(autouse=True)

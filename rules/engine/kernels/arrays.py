@@ -16,18 +16,17 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types as numba_types
-from numba.core import cgutils
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
 from matcher.model import AnyArray, Int64s
 from rules.engine.kernels import layout
-from rules.engine.kernels.views import View, arrayobj
 from runtime import guarded
+from runtime.instructions.prefetch import ask_for
+from runtime.instructions.views import View, accessor, view_at
 from runtime.memory import grown, is_guarded, zeros
 
-_cgutils: Any = cgutils  # which is not typed
 _I = np.dtype(np.int64)
 
 DTYPES: Mapping[str, npt.DTypeLike] = {
@@ -156,39 +155,12 @@ class Arrays:
             self[name] = grown(self._held.pop(name), length)
 
 
-def _view_at(context: Any, builder: Any, kind: Any, address: Any, length: Any) -> Any:
-    """An array type's value: ``length`` items at an address, that nobody counts references to."""
-    view = arrayobj().make_array(kind)(context, builder)
-    bytes_ = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    size = context.get_constant(numba_types.intp, bytes_)
-    data = builder.inttoptr(address, view.data.type)
-    arrayobj().populate_array(view, data, [length], [size], size, None)
-    return view._getvalue()
-
-
 def _array_type(dtype: npt.DTypeLike) -> Any:
     return View(from_dtype(np.dtype(dtype)))
 
 
 def _accessor(name: str) -> Any:
-    place, kind = _PLACES[name], _array_type(DTYPES[name])
-
-    @intrinsic
-    def array(_context: Any, state: Any) -> tuple[Signature, Any]:
-        """The array of this name; where it is does not change while a kernel runs."""
-
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            words = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-            found = []
-            for word in (place, place + 1):
-                value = builder.load(builder.gep(words, [ir.Constant(ir.IntType(64), word)]))
-                value.set_metadata("invariant.load", builder.module.add_metadata([]))
-                found.append(value)
-            return _view_at(context, builder, kind, *found)
-
-        return kind(numba_types.int64), generate
-
-    return array
+    return accessor(_PLACES[name], _array_type(DTYPES[name]))
 
 
 def _prefetch(name: str) -> Any:
@@ -200,16 +172,11 @@ def _prefetch(name: str) -> Any:
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             state, index = arguments
-            word, bytes_ = ir.IntType(64), ir.IntType(8).as_pointer()
+            word = ir.IntType(64)
             words = builder.inttoptr(state, word.as_pointer())
             start = builder.load(builder.gep(words, [ir.Constant(word, place)]))
             address = builder.add(start, builder.mul(index, ir.Constant(word, size)))
-            hint = ir.IntType(32)
-            form = ir.FunctionType(ir.VoidType(), [bytes_, hint, hint, hint])
-            function = _cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
-            to_read, to_all_caches, of_data = (ir.Constant(hint, value) for value in (0, 3, 1))
-            pointer = builder.inttoptr(address, bytes_)
-            builder.call(function, [pointer, to_read, to_all_caches, of_data])
+            ask_for(builder, builder.inttoptr(address, ir.IntType(8).as_pointer()))
             return context.get_dummy_value()
 
         return numba_types.void(numba_types.int64, numba_types.int64), generate
@@ -225,7 +192,7 @@ def _view(dtype: npt.DTypeLike) -> Any:
         """``length`` items at an address."""
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            return _view_at(context, builder, kind, *arguments)
+            return view_at(context, builder, kind, *arguments)
 
         return kind(numba_types.int64, numba_types.int64), generate
 

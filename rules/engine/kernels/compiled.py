@@ -1,11 +1,12 @@
-"""The kernels of detection, each stamped with the sources of all (:mod:`matcher.compiling`)."""
+"""The kernels of detection, each stamped with the sources of all (:mod:`runtime.compiling`)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from matcher import contents
-from matcher.compiling import Function, KernelCache, compiled, stamp_of
+from runtime.compiling.cache import KernelCache, stamp_of
+from runtime.compiling.compiled import Function, compiled
 
 __all__ = ["STAMP", "KernelCache", "kernel", "making", "part"]
 

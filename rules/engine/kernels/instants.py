@@ -71,7 +71,7 @@ from rules.engine.kernels.layout import (
 from rules.engine.kernels.memory import remove_entry, row_key, row_offset
 from rules.engine.kernels.ordering import order
 from rules.engine.kernels.terminators import pop_trigger, push_trigger, queue_is_next
-from rules.engine.kernels.ticks import ticks
+from runtime.instructions.ticks import ticks
 
 CHOOSE, ARRIVE, RUN, STORE, CONSUME = 0, 1, 2, 3, 4
 """The phases of an instant."""

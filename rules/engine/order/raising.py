@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matcher.compiling import compiled, stamp_of
 from matcher.model import TIME_MAX, Int64s
+from runtime.compiling.cache import stamp_of
+from runtime.compiling.compiled import compiled
 
 
 def _raise_groups(words: Int64s, groups: int, types: int) -> int:

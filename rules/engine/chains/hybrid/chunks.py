@@ -14,15 +14,6 @@ A within 5 s from B, with B at 10 s: it is deleted when the watermark has passed
 from __future__ import annotations
 
 from rules.engine.chains.hybrid import layout
-from rules.engine.chains.hybrid.atomics import (
-    add,
-    allocated,
-    let_others_run,
-    load,
-    lock,
-    store,
-    unlock,
-)
 from rules.engine.chains.hybrid.compiled import kernel
 from rules.engine.chains.hybrid.layout import (
     CAPACITY,
@@ -57,7 +48,9 @@ from rules.engine.chains.hybrid.layout import (
     WINDOWS_AT,
     WORKERS,
 )
+from rules.engine.chains.hybrid.locks import allocated, lock, unlock
 from rules.engine.kernels.arrays import words_at
+from runtime.instructions.atomics import add, let_others_run, load, store
 
 TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 SIZE = 2**40

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matcher.compiling import Function, compiled, stamp_of
 from rules.engine.chains.published.compiled import STAMP as OF_SEQUENCES
+from runtime.compiling.cache import stamp_of
+from runtime.compiling.compiled import Function, compiled
 
-_SOURCES = ("atomics", "layout", "chunks", "matches", "pairing", "working", "emitting", "kernels")
+_SOURCES = ("locks", "layout", "chunks", "matches", "pairing", "working", "emitting", "kernels")
 STAMP = (*OF_SEQUENCES, *stamp_of([Path(__file__).parent / f"{one}.py" for one in _SOURCES]))
 """Changes whenever any source of the kernels does."""
 

@@ -29,12 +29,12 @@ from rules.engine.kernels.layout import (
     ROW_TIME,
 )
 from rules.engine.kernels.memory import find_time, row_offset
-from rules.engine.kernels.ticks import ticks
+from runtime.instructions.ticks import ticks
 
 
 @kernel
 def now() -> int:
-    """The processor's counter (:mod:`rules.engine.kernels.ticks`)."""
+    """The processor's counter (:mod:`runtime.instructions.ticks`)."""
     return ticks()  # type: ignore[call-arg]
 
 

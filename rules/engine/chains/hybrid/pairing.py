@@ -18,7 +18,6 @@ which to pass over.
 
 from __future__ import annotations
 
-from rules.engine.chains.hybrid.atomics import add, load, store, written
 from rules.engine.chains.hybrid.chunks import (
     SIZE,
     TIME_GREATEST,
@@ -67,10 +66,12 @@ from rules.engine.chains.hybrid.layout import (
     WINDOWS_AT,
     WORKERS,
 )
+from rules.engine.chains.hybrid.locks import written
 from rules.engine.chains.hybrid.matches import bind, bind_event, is_match, offset_at
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arrays import words_at
 from rules.engine.kernels.expressions import run
+from runtime.instructions.atomics import add, load, store
 
 
 @kernel

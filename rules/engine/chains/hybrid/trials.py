@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matcher.compiling import is_kept
 from rules.engine.chains.hybrid.chains import reason_against
 from rules.engine.chains.hybrid.working import work
 from rules.engine.choice.chooser import MARGIN, Keys, Look
@@ -36,6 +35,7 @@ from rules.engine.choice.costs import (
 from rules.pattern import Rule
 from rules.planning.plan import RulePlan
 from rules.planning.sequences import AutomatonPlan, automaton_of, selections_of, states_of
+from runtime.compiling.compiled import is_kept
 
 UNSURE = 3.0
 """The model may be off by so much between the two ways, where a rule was never tried."""

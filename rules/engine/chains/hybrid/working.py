@@ -13,7 +13,6 @@ first sequence on.
 
 from __future__ import annotations
 
-from rules.engine.chains.hybrid.atomics import TURNS, add, let_others_run, load, replace, store
 from rules.engine.chains.hybrid.chunks import (
     SIZE,
     chance,
@@ -49,10 +48,12 @@ from rules.engine.chains.hybrid.layout import (
     WORKED_OFF,
     WORKERS,
 )
+from rules.engine.chains.hybrid.locks import TURNS
 from rules.engine.chains.hybrid.pairing import offset_of, take_chunk, take_events
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arrays import words_at
 from rules.engine.kernels.expressions import run
+from runtime.instructions.atomics import add, let_others_run, load, replace, store
 
 NOTHING, DONE, NO_MEMORY = 0, 1, 2
 """Outcomes of looking for work."""

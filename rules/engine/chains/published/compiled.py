@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matcher.compiling import Function, compiled, stamp_of
 from rules.engine.kernels.compiled import STAMP as OF_ENGINES
+from runtime.compiling.cache import stamp_of
+from runtime.compiling.compiled import Function, compiled
 
 _SOURCES = ("layout", "pools", "advancing", "joining", "kernels")
 STAMP = (*OF_ENGINES, *stamp_of([Path(__file__).parent / f"{one}.py" for one in _SOURCES]))

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from matcher.compiling import is_kept, stamp_of
 from rules.engine.kernels import compiled
 from rules.engine.kernels.compiled import KernelCache, kernel
+from runtime.compiling.cache import stamp_of
+from runtime.compiling.compiled import is_kept
 
 DAMAGE = {
     "empty": b"",

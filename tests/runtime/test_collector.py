@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 import rules
-from rules.collector import MANY, PATIENT, collector_patient, collector_paused
+from runtime.collector import MANY, PATIENT, collector_patient, collector_paused
 
 
 def test_it_is_paused_inside_and_goes_on_afterwards() -> None:

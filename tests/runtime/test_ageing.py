@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.ageing import WALKS, Ageing
+from runtime.ageing import WALKS, Ageing
 
 
 class Ring:

@@ -5,7 +5,7 @@ import sys
 
 HISTORY = """
 from matcher.methods.choose import AutoMatcher
-from matcher.compiling import KernelCache
+from runtime.compiling.cache import KernelCache
 from matcher.filters.constraint import Filter
 from matcher.methods.indexed import GATHERED_MIN
 from matcher.filters.mixed import FilterBatch, MixedEvents

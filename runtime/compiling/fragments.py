@@ -23,7 +23,7 @@ import numba.core.compiler
 import numba.core.dispatcher
 from numba.core import types
 
-from matcher.pipeline import Linked
+from runtime.compiling.pipeline import Linked
 
 _core: Any = numba.core  # whose inner parts are not declared
 _types: Any = types

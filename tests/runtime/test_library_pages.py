@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.library_pages import _unwritten
+from runtime.library_pages import _unwritten
 
 SMAPS = Path("/proc/self/smaps")
 MAPS = """\
@@ -29,7 +29,7 @@ Anonymous:             0 kB
 """
 COMPILES = """
 import numba, sys
-from broker.library_pages import give_back
+from runtime.library_pages import give_back
 for add in (1, 2):
     function = numba.njit(lambda number: number + add)
     print(function(1))

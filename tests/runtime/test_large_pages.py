@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator import large_pages
+from runtime import large_pages
 
 
 def huge() -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 KERNELS = """
-from matcher.compiling import compiled
+from runtime.compiling.compiled import compiled
 
 def double(number):
     return 2 * number
@@ -19,7 +19,7 @@ def triple(number):
 double, triple = compiled(double, ()), compiled(triple, ())
 """
 PROGRAM = """
-from matcher import awaited
+from runtime.compiling import awaited
 awaited.tell = lambda name: print(name, flush=True)
 from kernels import double, triple
 input()
@@ -104,7 +104,7 @@ UNKNOWN = """
 import numba
 numba.__version__ = "99.0"
 from kernels import compiled
-from matcher.compiling import IS_KNOWN
+from runtime.compiling.compiled import IS_KNOWN
 
 def double(number):
     return 2 * number
@@ -126,7 +126,7 @@ def test_with_a_numba_of_which_nothing_is_known_kernels_are_compiled_as_any_func
     folder: Path,
 ) -> None:
     program = folder / "unknown.py"
-    program.write_text(UNKNOWN.replace("from kernels", "from matcher.compiling"))
+    program.write_text(UNKNOWN.replace("from kernels", "from runtime.compiling.compiled"))
     ended = subprocess.run(
         [sys.executable, str(program)],
         capture_output=True,
