@@ -105,12 +105,13 @@ class Durables:
             raise Refusal(Code.IN_USE, "this client has subscriptions that end with its link")
         if message.when_full is WhenFull.DISCONNECT:
             raise Refusal(Code.IN_USE, "a durable sink blocks or drops: it has no link to end")
-        if not message.again:
-            keeper.check_room()
         self._all.check_limit(message.limit)
         sink = self._sinks.get(message.durable)
         if sink is not None:
             _check_owner(sink, rights)  # before anything is told of it
+        # What is there already takes no more room; that it is there is not for a client to say.
+        if not message.again or sink is None or sink.interest_of(message.filter) is None:
+            keeper.check_room()
         if message.durable in self.coming or (sink is not None and sink.heir != NOBODY):
             reason = f"the durable sink {message.durable!r} is on its way to another broker"
             raise ProtocolError(Code.LEAVING, reason)

@@ -142,13 +142,13 @@ class Sinks:
         added = sink.checked(interest(number, text, schemas, again=again, rights=rights))
         if added.problem is not None and not again:
             raise Refusal(Code.BAD_FILTER, added.problem)
-        if not again:
-            self._check_work(sink, added, rights.user)
+        # The link that it was confirmed on may not be known as lost yet, and then counts, too.
+        self._check_work(sink, added, rights.user, 2 * WORK_MAX if again else WORK_MAX)
         self._sinks[sink.peer] = sink
         sink.rights = rights
         return self._begin(sink, added, schemas)
 
-    def _check_work(self, sink: Sink, added: Interest, user: str) -> None:
+    def _check_work(self, sink: Sink, added: Interest, user: str, work_max: int) -> None:
         """Refusal for a filter that is too much for one user, or one client without a user, beside
         those that it has: each event would be that work before anybody gets it.
         """
@@ -156,11 +156,11 @@ class Sinks:
         if user:
             own = [one for one in self._sinks.values() if one.is_fed and one.rights.user == user]
         work = added.work + sum(one.interests.work for one in own)
-        if added.work and work > WORK_MAX:
+        if added.work and work > work_max:
             whose = f"filters of user {user!r}" if user else "filters of a client"
             raise Refusal(
                 Code.LIMIT,
-                f"{whose} that would take {work:,} steps for an event: more than {WORK_MAX:,}; "
+                f"{whose} that would take {work:,} steps for an event: more than {work_max:,}; "
                 "comparisons with constants, joined by and, take none",
             )
 

@@ -18,7 +18,7 @@ from routing.delivery.subscriptions import interest
 from routing.deployment import Deployments
 from routing.errors import Refusal
 from routing.given import Given
-from routing.messages import Act, Delivery, Permit, Rights, Subscribe, WhenFull
+from routing.messages import Act, Code, Delivery, Permit, Rights, Subscribe, WhenFull
 
 TEMP = EventType.of("Temp", n="int")
 MOST = 2**31 - 1
@@ -38,10 +38,12 @@ class Kept:
         self.elsewhere: dict[str, str] = {}
         self.records: dict[int, Numbered] = {}
         self.reads = 0
+        self.is_full = False
         self._waits = waits
 
     def check_room(self) -> None:
-        """There always is room."""
+        if self.is_full:
+            raise Refusal(Code.STORE_FULL, "the store takes nothing more")
 
     def note(self, sink: DurableSink) -> None:
         if not self._waits:
@@ -407,6 +409,21 @@ def test_a_queue_has_the_bounds_that_it_was_made_with() -> None:
     more = Subscribe(1, 1, "Temp()", durable="more", limit_bytes=2_000, limit_age_s=5.0)
     durables.subscribe(b"b", more, {"Temp": TEMP})
     assert [str(one.bounds) for one in durables][1] == "block with 65536 events, 2000 bytes, 5 s"
+
+
+def test_a_full_store_takes_no_new_sink_or_filter_whatever_its_client_says() -> None:
+    config, keeper = NodeConfig(), Kept()
+    durables = Durables(Sinks(config, Deployments(config)), keeper)
+    there = Subscribe(1, 1, "Temp()", durable="billing")
+    durables.subscribe(b"a", there, {"Temp": TEMP})
+    durables.detach(b"a")
+    keeper.is_full = True
+    durables.subscribe(b"b", structs.replace(there, again=True), {"Temp": TEMP})
+    filtered = structs.replace(there, number=2, filter="Temp(n > 2)", again=True)
+    with pytest.raises(Refusal, match="takes nothing more"):
+        durables.subscribe(b"b", filtered, {"Temp": TEMP})
+    with pytest.raises(Refusal, match="takes nothing more"):
+        durables.subscribe(b"c", structs.replace(filtered, durable="other"), {"Temp": TEMP})
 
 
 def test_a_name_that_another_broker_has_is_refused_with_that_broker() -> None:

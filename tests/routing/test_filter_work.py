@@ -65,9 +65,12 @@ def test_comparisons_with_constants_take_nothing_once_their_type_is_known(sinks)
     assert sink.interests.work == 0
 
 
-def test_what_was_in_force_before_goes_on(sinks):
+def test_what_was_in_force_on_a_link_that_was_just_lost_goes_on_and_no_more(sinks):
+    subscribe(sinks, b"lost", 1, HEAVY, "bob")
     for number in (1, 2):
-        subscribe(sinks, b"b", number, HEAVY, "bob", again=True)
+        subscribe(sinks, b"new", number, HEAVY, "bob", again=True)
+    with pytest.raises(Refusal, match="more than 200,000"):
+        subscribe(sinks, b"new", 3, HEAVY, "bob", again=True)
 
 
 @pytest.mark.parametrize("more", [0, 1])
