@@ -115,6 +115,8 @@ class EventType:
     attributes: tuple[Attribute, ...] = ()
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The attributes' names, in order."""
+    declared: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
+    """The attributes without presences, as they were declared."""
     presences: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """For each declared attribute the place of its presence, -1 where it is never null."""
     has_optional: bool = field(init=False, repr=False, compare=False)
@@ -128,6 +130,7 @@ class EventType:
         object.__setattr__(self, "names", names)
         presences = _presences(self.attributes)
         object.__setattr__(self, "presences", presences)
+        object.__setattr__(self, "declared", self.attributes[: len(presences)])
         object.__setattr__(self, "has_optional", len(presences) < len(self.attributes))
 
     def __hash__(self) -> int:
@@ -140,11 +143,6 @@ class EventType:
         declared = [Attribute(key, Kind(kind.rstrip(OPTIONAL))) for key, kind in kinds.items()]
         nullable = [key for key, kind in kinds.items() if kind.endswith(OPTIONAL)]
         return cls(name, with_presences(declared, nullable))
-
-    @property
-    def declared(self) -> tuple[Attribute, ...]:
-        """The attributes without presences, as they were declared."""
-        return self.attributes[: len(self.presences)]
 
     def kind_text(self, place: int) -> str:
         """The kind of a declared attribute as it is written: ``float``, or ``float?``."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -53,8 +52,11 @@ _KIND_OF: Mapping[type, Kind] = {
 
 def value_of(attribute: Attribute, value: object) -> Value:
     """``value`` as the attribute's kind holds it; BadEvent when it does not fit (E1, E5)."""
+    # As most are.
     if type(value) is float and attribute.kind is Kind.FLOAT and math.isfinite(value):
-        return value  # as most are
+        return value
+    if type(value) is str and attribute.kind is Kind.STRING and value.isascii():
+        return value
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) not in _PYTHON_TYPES[attribute.kind]:
@@ -78,12 +80,14 @@ def value_of(attribute: Attribute, value: object) -> Value:
 
 def values_of(event_type: EventType, data: Mapping[str, object]) -> tuple[Value, ...]:
     """One event's values in the schema's order; BadEvent names the first that does not fit."""
-    if not isinstance(data, Mapping):
+    if type(data) is not dict and not isinstance(data, Mapping):
         raise BadEvent(f"data: expected an object, found {spoken(data)}")
     declared = event_type.declared
     if not event_type.has_optional:
-        with suppress(KeyError):
+        try:
             return tuple([value_of(attribute, data[attribute.name]) for attribute in declared])
+        except KeyError:
+            pass  # told of below
     for place, attribute in enumerate(declared):
         if attribute.name not in data and event_type.presences[place] < 0:
             raise BadEvent(f"attribute {attribute.name} is missing")

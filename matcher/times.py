@@ -93,6 +93,8 @@ def time_of(value: object, unit: str = "s") -> int:
     ``unit``, of UNITS, says what numbers count. Raises BadEvent: another form, digits finer than a
     microsecond, or beyond the years 1 to 9999.
     """
+    if type(value) is float:  # as most are
+        return _of_float(value, unit)
     if isinstance(value, np.integer | np.floating):
         value = value.item()
     match value:
@@ -266,7 +268,7 @@ def _of_text(text: str, unit: str) -> int:
 
 def _of_float(number: float, unit: str) -> int:
     if abs(number) < _EXACT_IN_FLOAT.get(unit, SECONDS_EXACT_IN_FLOAT):
-        return within_range(round(_in_microseconds(number, unit)), number)
+        return round(_in_microseconds(number, unit))  # which is within range
     shortest = Decimal(float.__repr__(number))
     if not shortest.is_finite() or shortest.adjusted() > _POWER_MAX:
         raise _beyond(number)

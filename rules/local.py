@@ -49,10 +49,12 @@ from rules.engine.order.intervals import Intervals, told
 from rules.errors import Problem, RuleErrors
 from rules.language import load
 from rules.overrun import COMPOSITES_MAX, Overrun
-from rules.pattern import Rule, RuleSet
+from rules.pattern import TIMER, Rule, RuleSet
 
 SOURCE = "local"
 """The source of events that name none."""
+PUT_OFF_MAX = 1024
+"""So many events are evaluated together at the most."""
 
 
 class FrameLike(Protocol):
@@ -113,6 +115,15 @@ class Engine:
         self._versions: dict[str, int] = {}  # of names that were ever in use
         self._ending: dict[str, tuple[Rule, int]] = {}  # by id, and where they end
         self._sequences: dict[str, int] = {}
+        self._opening: set[str] = set()
+        """The types that some rule begins at: at an instant without any, nothing is detected."""
+        self._has_ticks = False
+        """Whether some rule uses the Timer, of whose events nobody tells."""
+        self._due = TIME_MAX
+        """No event of these types is waiting that is earlier. So before a Temp at 12 s, with a
+        Smoke at 10 s, all is evaluated, and before the next Temp, at 13 s, nothing needs to be."""
+        self._put_off = 0
+        """How many events were published since something was evaluated."""
         self._time = TIME_MIN
         self._time_unit = time_unit
         if rules:
@@ -157,6 +168,7 @@ class Engine:
         ending += [self._rules[name][0] for name in taken if self._time != TIME_MIN]
         arrange([*kept, *ending, *checked.rules])  # or what it replaces would be gone when refused
         version = max((self._versions.get(rule.name, -1) + 1 for rule in checked.rules), default=0)
+        self._catch_up()
         for name in taken:
             self.remove(name)
         versions = tuple(rule.named(rule_id(rule.name, version)) for rule in checked.rules)
@@ -165,18 +177,26 @@ class Engine:
         for rule in checked.rules:
             self._rules[rule.name] = (rule, version)
             self._versions[rule.name] = version
+            self._opening.update(one.name for one in rule.opening)
+            self._has_ticks |= TIMER in rule.used_types
 
     def remove(self, name: str) -> None:
         """Remove a rule, which still finds what was published before; KeyError when none has that
         name.
         """
         rule = self._id(name)
+        self._catch_up()
         if self._detector.mark(rule) < self._now:
             self._detector.end(rule, self._now)
             self._ending[rule] = self._rules[name][0], self._now
         else:
             self._detector.remove(rule)
         del self._rules[name]
+
+    def _catch_up(self) -> None:
+        """Evaluate what ``publish`` has put off, of which nothing comes."""
+        if self._put_off:
+            self._advance(self._time)
 
     @property
     def _now(self) -> int:
@@ -189,6 +209,7 @@ class Engine:
     def _advance(self, mark: int) -> Detections:
         """As ``advance``; drops the rules that have come to their ends."""
         found = self._detector.advance(mark)
+        self._put_off = 0
         for rule, (_, end) in list(self._ending.items()):
             if self._detector.mark(rule) >= end:
                 self._detector.remove(rule)
@@ -232,7 +253,8 @@ class Engine:
         is earlier than one before it, or whose id names another event already, and takes none of it
         then; TooManyComposites as ``advance``.
         """
-        event_type, values = self.schema(type), {**(data or {}), **attributes}
+        event_type = self.schema(type)
+        values = {**(data or {}), **attributes} if attributes else data or {}
         try:
             fitting = values_of(event_type, values)
         except BadEvent:
@@ -248,7 +270,8 @@ class Engine:
         number = self._sequences.get(source, 0) + 1
         batch: EventBatch
         if id is None:
-            check_names(source, ())
+            if number == 1:
+                check_names(source, ())
             # Without columns, which cost more than all else that is done with one event.
             batch = Single(event_type, Row(at, source, number, None, fitting))
         else:
@@ -258,8 +281,20 @@ class Engine:
         self._detector.push(batch)
         refuse(self._detector.take_conflict())
         self._sequences[source] = number
-        self._time = at
+        is_later, self._time = at > self._time, at
+        is_opening = type in self._opening
+        self._put_off += 1
+        if self._due >= at and not self._is_eager:
+            if is_opening:
+                self._due = at
+            return []
+        self._due = at if is_opening or not is_later else TIME_MAX
         return list(self._advance(at).events())
+
+    @property
+    def _is_eager(self) -> bool:
+        """Whether something is to be done at an instant though no rule begins there."""
+        return self._has_ticks or bool(self._ending) or self._put_off >= PUT_OFF_MAX
 
     def push(
         self,
@@ -288,6 +323,8 @@ class Engine:
             self._detector.push(batch)
             if len(batch):
                 self._time = max(self._time, int(batch.time.max()))
+                if batch.type.name in self._opening:
+                    self._due = min(self._due, int(batch.time.min()))
         refuse(self._detector.take_conflict())
 
     def _batches(
@@ -343,13 +380,15 @@ class Engine:
         """
         if not TIME_MIN <= mark <= TIME_MAX:
             raise ValueError(f"mark {mark} is beyond 64 bits")
+        if self._due < TIME_MAX:
+            self._due = TIME_MAX if mark > self._time else max(self._due, mark)
         return self._advance(mark)
 
     def finish(self) -> list[Event]:
         """End the input: the composite events of everything not yet evaluated. Raises
         TooManyComposites as ``advance``.
         """
-        return list(self._advance(TIME_MAX).events())
+        return list(self.advance().events())
 
     def __repr__(self) -> str:
         names = ", ".join(rule.name for rule in self.rules) or "none"
