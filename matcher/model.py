@@ -70,7 +70,7 @@ class Kind(enum.Enum):
     @property
     def is_number(self) -> bool:
         """Whether values of this kind compare and compute as numbers."""
-        return self in (Kind.INT, Kind.FLOAT)
+        return self is Kind.INT or self is Kind.FLOAT
 
 
 DTYPES: Mapping[Kind, npt.DTypeLike] = {
@@ -124,9 +124,9 @@ class EventType:
 
     def __post_init__(self) -> None:
         names = tuple(attribute.name for attribute in self.attributes)
-        for name in names:
-            if names.count(name) > 1:
-                raise SchemaError(f"event {self.name}: attribute {name} is declared twice")
+        if len(set(names)) < len(names):
+            name = next(name for name in names if names.count(name) > 1)
+            raise SchemaError(f"event {self.name}: attribute {name} is declared twice")
         object.__setattr__(self, "names", names)
         presences = _presences(self.attributes)
         object.__setattr__(self, "presences", presences)

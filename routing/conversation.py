@@ -78,10 +78,7 @@ class State(enum.Enum):
 
 
 SESSION_MOVES: Mapping[State, Mapping[State, str]] = {
-    State.OFF: {
-        State.GREETING: "a fresh link, Hello",
-        State.CLOSED: "the client closes",
-    },
+    State.OFF: {State.GREETING: "a fresh link, Hello", State.CLOSED: "the client closes"},
     State.GREETING: {
         State.READY: "Welcome",
         State.OFF: "Refused and Goodbye, silence, or a broken link",

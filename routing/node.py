@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from routing import wire
 from routing.config import OPERATORS, NodeConfig
@@ -76,6 +76,8 @@ LOST_CLOSED = "lost source closed"
 """Words of the log for a source whose link has been lost for ``source_silence_max_s``."""
 COMING = (Advertise, Unadvertise, Publish, Promise, Subscribe, Deploy, Remove)
 """Acts of clients that would stay; one that only looks may go on (Law 4)."""
+GREETING_MAX = 1 << 16
+"""Bytes of a message that is decoded though its link is not known: a Hello has far fewer."""
 DRAINS = "this broker drains: go to another one"
 """Words for those who are sent away."""
 
@@ -161,7 +163,10 @@ class Node:
         """Decode (``wire.decode``) and take in one message; malformed frames close the link."""
         self._moment.now = now
         try:
-            if self._service.limits_sizes and (link := self._links.by_peer.get(peer)) is not None:
+            link = self._links.by_peer.get(peer)
+            if link is None and sum(map(len, frames)) > GREETING_MAX:
+                self._send_to_greet(peer)
+            if link is not None and self._service.limits_sizes:
                 check_size(link, sum(map(len, frames)))
             message = wire.decode(frames)
         except ProtocolError as error:
@@ -265,8 +270,7 @@ class Node:
     def _greet(self, peer: Peer, message: FromClient) -> None:
         """A link that is not known yet: only Hello will do."""
         if not isinstance(message, Hello):
-            self._log("info", "refused", peer=peer.hex(), reason="no hello")
-            raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
+            self._send_to_greet(peer)
         if self.draining is not None and message.name:
             raise ProtocolError(Code.LEAVING, DRAINS)
         rights = self.rights_of(peer)
@@ -278,6 +282,10 @@ class Node:
         self._make_room(message.name, rights.user)
         self._welcome(peer, message, rights)
         self._service.settle_input()
+
+    def _send_to_greet(self, peer: Peer) -> NoReturn:
+        self._log("info", "refused", peer=peer.hex(), reason="no hello")
+        raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
 
     def _make_room(self, name: str, user: str) -> None:
         """Have room for a user's client; Refusal if there is none, and no user has many more."""

@@ -15,14 +15,7 @@ from matcher.model import EventBatch, EventType
 from matcher.traces import Contexts
 from routing.conversation import Conversation, Lost as Lost, Result as Result, State as State
 from routing.errors import SessionError
-from routing.messages import (
-    Advertise,
-    Deploy,
-    Nack,
-    Subscribe,
-    Unsubscribe,
-    WhenFull,
-)
+from routing.messages import Advertise, Deploy, Nack, Subscribe, Unsubscribe, WhenFull
 from routing.messages.values import NAME_MAX
 from routing.number_set import NumberSet
 from routing.outgoing import NO_TIME as NO_TIME

@@ -119,6 +119,9 @@ class Durables:
             self._check_home(message.durable)
             if message.durable.endswith(DEAD):
                 raise Refusal(Code.UNKNOWN, f"no event of {message.durable!r} is there")
+            if (letters := message.durable + DEAD) in self._sinks:
+                reason = f"{letters!r} is there, of an earlier sink: remove it first"
+                raise Refusal(Code.IN_USE, reason)
             sink = DurableSink(message.durable, self._bounds(message), keeper)
             keeper.begin(sink)
         elif sink.is_fed and not sink.bounds.agree(message):
@@ -223,12 +226,21 @@ class Durables:
         return acts[type(message)](message.name, rights)
 
     def remove(self, name: str, rights: Rights = EVERYTHING) -> int:
-        """Remove a durable sink; Refusal for one that has clients."""
-        sink = self._here(name, rights)
-        if sink.attached:
-            raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
-        self._check_stays(sink)
-        self.give_up(sink)
+        """Remove a durable sink, and with it that of its dead letters: these have its filters.
+        Refusal for one that has clients, and while dead letters wait.
+        """
+        sink, letters = self._here(name, rights), self._sinks.get(name + DEAD)
+        if letters is not None and letters.queued:
+            reason = f"{letters.queued} dead letters of {name!r} wait: resend them, or remove "
+            raise Refusal(Code.IN_USE, f"{reason}{letters.name!r} first")
+        leaving = [sink] if letters is None else [sink, letters]
+        for one in leaving:
+            if one.attached:
+                reason = f"{len(one.attached)} clients are attached to {one.name!r}"
+                raise Refusal(Code.IN_USE, reason)
+        self._check_stays(*leaving)
+        for one in leaving:
+            self.give_up(one)
         return sink.queued
 
     def resend(self, name: str, rights: Rights = EVERYTHING) -> int:

@@ -27,12 +27,7 @@ from routing.delivery.merged_detections import MergedDetections
 from routing.delivery.selection import Pattern
 from routing.delivery.sink import Sink
 from routing.delivery.subscriber_index import SubscriberIndex
-from routing.delivery.subscriptions import (
-    Interest,
-    delivery_batch_of,
-    interest,
-    interest_in,
-)
+from routing.delivery.subscriptions import Interest, delivery_batch_of, interest, interest_in
 from routing.deployment import Deployed, Deployments
 from routing.effects import Peer
 from routing.errors import Refusal

@@ -30,13 +30,7 @@ from routing.order import strictly_rises
 from routing.permission import EVERY_TYPE, narrowed
 from rules.errors import RuleErrors
 from rules.planning.sketch import sketch_of
-from rules.subscription import (
-    Subscription,
-    check_extent,
-    check_filter,
-    parse_subscription,
-    work_of,
-)
+from rules.subscription import Subscription, check_extent, check_filter, parse_subscription, work_of
 from rules.syntax.parser import parse_filter
 
 PER_TYPE_MAX = BITS_MAX

@@ -34,17 +34,7 @@ class Act(enum.Enum):
     COMMAND = "commands"
 
 
-COMMANDS = (
-    "status",
-    "rule list",
-    "rule show",
-    "trace",
-    "drain",
-    "users",
-    "log",
-    "queue",
-    "expel",
-)
+COMMANDS = ("status", "rule list", "rule show", "trace", "drain", "users", "log", "queue", "expel")
 """Commands that look at a broker, or have it or a client leave, by their names as rights."""
 
 

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import msgspec
 
-from matcher.model import EventType
 from routing.errors import WireError
 from routing.messages import (
     ENTRIES_MAX,
@@ -59,6 +58,8 @@ class _Delivered(msgspec.Struct, array_like=True, frozen=True, gc=False):
     traces: Traces = ()
 
 
+ADVERTISED_MAX = 1 << 17
+"""Names and kinds of an Advertise: to check so many takes a tenth of a second."""
 _unpack_advertised = msgspec.msgpack.Decoder(_Advertised).decode
 _unpack_published = msgspec.msgpack.Decoder(_Published).decode
 _unpack_delivered = msgspec.msgpack.Decoder(_Delivered).decode
@@ -74,8 +75,11 @@ def _encode_advertise(message: Advertise) -> Frames:
 def _decode_advertise(data: Buffer, body: Buffer | None) -> Advertise:
     no_body(body)
     plain = _unpack_advertised(data)
-    types: tuple[EventType, ...] = tuple(event_type_of(flat) for flat in plain.types)
-    return Advertise(plain.request, types)
+    if (strings := sum(map(len, plain.types))) > ADVERTISED_MAX:
+        raise WireError(
+            f"{strings} names and kinds in a message; expected at most {ADVERTISED_MAX}"
+        )
+    return Advertise(plain.request, tuple(map(event_type_of, plain.types)))
 
 
 def _encode_publish(message: Publish) -> Frames:

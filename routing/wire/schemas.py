@@ -23,6 +23,7 @@ from routing.wire.singles import SingleForm
 _CACHED_SCHEMAS_MAX = 4_096
 
 Strings: TypeAlias = tuple[str, ...]
+_KINDS = {kind.value: kind for kind in Kind}
 _DTYPES: dict[Kind, np.dtype[Any]] = {
     Kind.INT: np.dtype("<i8"),
     Kind.FLOAT: np.dtype("<f8"),
@@ -64,6 +65,7 @@ Encoding: TypeAlias = tuple[EventType, msgspec.Raw, Layout, tuple[np.dtype[Any],
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_strings = msgspec.msgpack.Decoder(tuple[str, ...]).decode
+_types: dict[bytes, EventType] = {}
 _layouts: dict[bytes, Layout] = {}
 # By identity, for speed: hashing a schema costs as much as encoding an event. The type is kept
 # beside its bytes so that its identity stays its own.
@@ -83,7 +85,7 @@ def event_type_of(flat: Strings) -> EventType:
 
     Equal schemas give one and the same object, so that comparing them costs nothing.
     """
-    return layout_of(_encode(flat)).type
+    return _type_of(_encode(flat))
 
 
 def _checked_type(flat: Strings) -> EventType:
@@ -101,10 +103,12 @@ def _checked_type(flat: Strings) -> EventType:
             raise WireError(f"the name {name!r} has characters that cannot be printed")
     try:
         attributes = (
-            Attribute(name, Kind(kind)) for name, kind in zip(flat[1::2], flat[2::2], strict=True)
+            Attribute(name, _KINDS[kind]) for name, kind in zip(flat[1::2], flat[2::2], strict=True)
         )
         return EventType(flat[0], tuple(attributes))
-    except (SchemaError, ValueError) as error:
+    except KeyError as error:
+        raise WireError(f"{error} is no kind of an attribute") from None
+    except SchemaError as error:
         raise WireError(str(error)) from None
 
 
@@ -127,5 +131,14 @@ def layout_of(schema: msgspec.Raw | bytes) -> Layout:
     if found is None:
         if len(_layouts) >= _CACHED_SCHEMAS_MAX:
             _layouts.clear()
-        found = _layouts[data] = Layout.of(_checked_type(_decode_strings(data)))
+        found = _layouts[data] = Layout.of(_type_of(data))
+    return found
+
+
+def _type_of(data: bytes) -> EventType:
+    found = _types.get(data)
+    if found is None:
+        if len(_types) >= _CACHED_SCHEMAS_MAX:
+            _types.clear()
+        found = _types[data] = _checked_type(_decode_strings(data))
     return found

@@ -51,14 +51,15 @@ class SingleForm:
         bools = [place for place, kind in enumerate(kinds) if kind is Kind.BOOL]
         strings = [place for place, kind in enumerate(kinds) if kind is Kind.STRING]
         letters = "".join(_LETTERS[kinds[place]] for place in (*words, *bools))
-        line = [-1, -1, *words, *bools, *strings]  # it starts with time and sequence number
+        # A line starts with time and sequence number.
+        lies = {place: at for at, place in enumerate((*words, *bools, *strings), start=2)}
         return cls(
             struct.Struct(f"<qq{letters}{-len(bools) % 8}x"),
             _picker([*words, *bools]),
             _picker(strings),
-            tuple(line.index(place) for place in words if kinds[place] is Kind.FLOAT),
-            tuple(map(line.index, bools)),
-            _picker([line.index(place) for place in range(len(kinds))]),
+            tuple(lies[place] for place in words if kinds[place] is Kind.FLOAT),
+            tuple(lies[place] for place in bools),
+            _picker([lies[place] for place in range(len(kinds))]),
         )
 
     def encode(self, row: Row) -> tuple[tuple[tuple[str, ...], ...], bytes]:

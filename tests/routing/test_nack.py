@@ -226,3 +226,29 @@ def test_whatever_is_given_back_each_event_is_dealt_with_once_or_dead(seed: int)
     attach(alone, b"d", DEAD, 10_000) if "billing.dead" in durable(alone) else None
     dead = values(alone.take(b"d", Delivery))
     assert sorted([*done, *rest, *dead]) == list(range(1, alone.published + 1)), seed
+
+
+def test_a_sink_is_removed_with_its_dead_letters_and_not_while_some_wait() -> None:
+    """Else another user's sink of its name would get them, by filters that it never had."""
+    alone = with_events(1)
+    alone.turn((b"k", Nack(1, 1, 0.0, 1)), (b"k", Goodbye(Code.CLOSING, "")))
+    alone.turn((b"m", hello()), (b"m", RemoveDurable(1, "billing")))
+    (refused,) = alone.take(b"m", Refused)
+    assert refused.reason == (
+        "1 dead letters of 'billing' wait: resend them, or remove 'billing.dead' first"
+    )
+    alone.turn((b"m", RemoveDurable(2, "billing.dead")), (b"m", RemoveDurable(3, "billing")))
+    assert len(alone.take(b"m", Confirmed)) == 2
+    assert durable(alone) == {}
+
+
+def test_dead_letters_that_are_all_read_go_with_their_sink() -> None:
+    alone = with_events(1)
+    alone.turn((b"k", Nack(1, 1, 0.0, 1)), (b"k", Goodbye(Code.CLOSING, "")))
+    attach(alone, b"r", DEAD)
+    alone.turn((b"m", hello()), (b"m", RemoveDurable(1, "billing")))
+    assert "1 clients are attached to 'billing.dead'" in str(alone.take(b"m", Refused))
+    alone.turn((b"r", DealtWith(1, 1)), (b"r", Goodbye(Code.CLOSING, "")))
+    alone.turn((b"m", RemoveDurable(2, "billing")))
+    assert durable(alone) == {}
+    assert not any(alone.records().values())

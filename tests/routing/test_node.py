@@ -226,3 +226,13 @@ def test_a_rule_that_the_engine_does_not_take_is_refused(threads: int) -> None:
     assert refused.keys() == {1, 2}
     assert "(all ... within) form no sequence, which AIP as published needs" in refused[1].reason
     assert "rule X: events of either type (or) form no sequence" in refused[2].reason
+
+
+def test_a_message_of_an_unknown_link_is_not_decoded_if_it_is_larger_than_any_hello(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "decode", lambda frames: pytest.fail("it was decoded"))
+    node = lone(NodeConfig(wall_clock=False), NaiveEngine())
+    types = tuple(schema_of(f"T{number}({'a' * 200}: int)") for number in range(400))
+    node.receive_frames(b"p", wire.encode(Advertise(1, types)), 0.0)
+    assert [code for code, _ in farewells(node.take_effects())] == [Code.UNKNOWN]

@@ -313,6 +313,14 @@ def test_a_type_of_too_many_attributes_is_refused_with_their_number() -> None:
         wire.decode(wire.encode(Advertise(1, (wide,))))
 
 
+def test_an_advertise_of_too_many_names_and_kinds_is_refused_before_types_are_made() -> None:
+    attributes = {f"a{place}": "int" for place in range(200)}
+    types = tuple(EventType.of(f"T{number}", **attributes) for number in range(400))
+    with pytest.raises(WireError, match="160400 names and kinds in a message; expected at most"):
+        wire.decode(wire.encode(Advertise(1, types)))
+    assert wire.decode(wire.encode(Advertise(1, types[:300]))) == Advertise(1, types[:300])
+
+
 def test_equal_schemas_are_one_object() -> None:
     advertised = wire.decode(wire.encode(Advertise(1, (TEMP,))))
     again = wire.decode(
