@@ -40,8 +40,8 @@ class Link:
     """A DEALER socket. One thread at a time uses it, under the client's lock.
 
     ``context``: None for the one that all clients of the process share. ``curve``: its keys, where
-    the broker has some. Raises ConfigurationError
-    when ``endpoint`` is none.
+    the broker has some. ``waiting_max``: messages that may wait to be received before the broker
+    waits with more; 0 for any number. Raises ConfigurationError when ``endpoint`` is none.
     """
 
     def __init__(
@@ -49,12 +49,14 @@ class Link:
         endpoint: str,
         context: zmq.Context[zmq.Socket[bytes]] | None = None,
         curve: Curve | None = None,
+        waiting_max: int = 0,
     ) -> None:
         refuse_port_beyond_range(endpoint)
         context = context or zmq.Context.instance()
         self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
         self._socket.set(zmq.RECONNECT_IVL, -1)
         bound(self._socket)
+        self._socket.set(zmq.RCVHWM, waiting_max)
         self._socket.set(zmq.IPV6, names.uses_ipv6(endpoint))
         self._endpoint = endpoint
         self.obstacle = ""

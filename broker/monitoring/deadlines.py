@@ -55,6 +55,12 @@ def extend(peer: Any, seconds: float) -> None:
         _cuts[peer] = transport, _cut_after(seconds, transport)
 
 
+def lift(peer: Any) -> None:
+    """Let a connection stand for as long as it likes, until ``extend``."""
+    if peer in _cuts:
+        _cuts[peer][1].cancel()
+
+
 def _host(peer: Any) -> str:
     return str(peer[0]) if peer else ""
 

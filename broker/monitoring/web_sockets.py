@@ -5,6 +5,10 @@ client like any other: credit, rights and limits are its user's. Each binary mes
 of the protocol, its frames one after another, each behind its length in four bytes, the least
 significant first. Whoever reads slowly holds nobody else up: the broker sends what the client has
 given credit for, and no more. A WebSocket ends with the link, behind the broker's Goodbye.
+
+Law: what waits here for a client that reads nothing is bounded. ``WAITING_MAX`` messages of the
+broker wait, then the broker waits, and who does not take one in ``TAKEN_S`` is cut off. Example:
+Bob gives credit for 2^31 events and reads none; 40 MB of them wait, and 20 s later none.
 """
 
 from __future__ import annotations
@@ -34,6 +38,8 @@ SOCKETS_MAX = 256
 MESSAGE_BYTES_MAX = 16 * 2**20
 """Of what a client says; a longer message ends its WebSocket."""
 FRAMES_MAX = 2
+WAITING_MAX = 16
+TAKEN_S = 20.0
 LINGER_S = 1.0
 """Seconds in which the last words of a client, its Goodbye, may leave."""
 ENDED, UNREADABLE, BROKEN, STUCK = 1000, 1003, 1012, 1013
@@ -63,7 +69,8 @@ class WebSockets:
             holders = f"user {seat.user}", f"address {address_of(socket.scope)}"
             with self._shares.held(*holders):
                 address = seat.changes.address
-                await _bridge(socket, Link(address.endpoint, curve=address.curve))
+                link = Link(address.endpoint, curve=address.curve, waiting_max=WAITING_MAX)
+                await _bridge(socket, link)
         except NoEntry as refusal:
             await _deny(socket, refusal.status, str(refusal))
         except NoShare:
@@ -85,7 +92,7 @@ async def _bridge(socket: WebSocket, link: Link) -> None:
     ways: list[asyncio.Task[End]] = []
     try:
         await socket.accept()
-        deadlines.end(socket.scope["peer"])  # uvicorn's pings find who is gone
+        deadlines.lift(socket.scope["peer"])  # uvicorn's pings find who is gone
         ways = [asyncio.create_task(way(socket, link, news)) for way in (_up, _down)]
         done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         with suppress(WebSocketDisconnect, RuntimeError):  # it is closed already
@@ -121,7 +128,9 @@ async def _down(socket: WebSocket, link: Link, news: asyncio.Event) -> End:
         news.clear()
         while (frames := link.receive()) is not None:
             try:
+                deadlines.extend(socket.scope["peer"], TAKEN_S)
                 await socket.send_bytes(message_of(frames))
+                deadlines.lift(socket.scope["peer"])
             except WebSocketDisconnect:
                 return ENDED, ""
             if frames[0][_KIND] == _GOODBYE:

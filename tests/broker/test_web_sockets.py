@@ -2,13 +2,14 @@
 
 import itertools
 import socket as socket_module
+import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
 from paged import TEMP, TOKEN, hot, paged
 from secured import FAST, keys, make_keys, secured
 
-from broker import Publisher
+from broker import Publisher, RuleManager
 from broker.monitoring import web_sockets
 from broker.monitoring.entry import digest
 from broker.monitoring.web_sockets import frames_of, message_of
@@ -24,6 +25,7 @@ from routing.messages import (
     Refused,
     Subscribe,
     Welcome,
+    WhenFull,
 )
 from routing.wire import decode, encode
 
@@ -201,3 +203,47 @@ def test_a_broker_that_ends_ends_its_web_sockets():
         page.close()
         with pytest.raises(exceptions.ConnectionClosed):
             read_on(socket)
+
+
+def test_who_reads_nothing_is_cut_off_and_holds_up_nobody(served):
+    endpoint, url = served
+    slow = Hello(VERSION, "slow", 86_400.0)
+    subscribed = Subscribe(1, 1, "Temp()", WhenFull.DROP_OLDEST, 1_000)
+    with reading_nothing(url) as socket:
+        for one in (slow, subscribed, Credit(2**31 - 1)):
+            socket.sendall(masked(message_of(encode(one))))
+        with Publisher(endpoint, name="p2", types=[TEMP], increasing=True) as source:
+            rows = [{"area": "x" * 4_000, "value": 1.0}] * 250
+            for _ in range(40):  # MB, beyond what sockets and the page hold
+                source.publish_batch(rows, type="Temp")
+            source.flush()
+            until = time.monotonic() + web_sockets.TAKEN_S + WAIT_S
+            while is_there(endpoint, "slow"):
+                assert time.monotonic() < until
+                source.publish("Temp", area="x", value=1.0)
+                time.sleep(0.5)
+
+
+def is_there(endpoint, name):
+    with RuleManager(endpoint) as manager:
+        return any(one["name"] == name for one in manager.status()["clients"])
+
+
+@contextmanager
+def reading_nothing(url):
+    """A WebSocket from which nothing is read any more, once it is there."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket_module.create_connection((host, int(port))) as socket:
+        socket.setsockopt(socket_module.SOL_SOCKET, socket_module.SO_RCVBUF, 4_096)
+        fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13"
+        key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+        request = f"GET {web_sockets.PATH} HTTP/1.1\r\nHost: {host}:{port}\r\n{fields}\r\n{key}"
+        socket.sendall(f"{request}\r\n\r\n".encode())
+        assert socket.recv(4_096).startswith(b"HTTP/1.1 101")
+        yield socket
+
+
+def masked(content):
+    """A short message of a client as a frame of RFC 6455, masked with zeros."""
+    assert len(content) < 126
+    return bytes((0x82, 0x80 | len(content), 0, 0, 0, 0)) + content
