@@ -141,6 +141,8 @@ class Host:
                 self._take_wakes()
             if now >= self._lookout.due_at:
                 self._lookout.look(now)
+                if self._has_read_all:
+                    self._transport.look_at_silent()
                 if self._draining.is_over(now):
                     self._stopping = True
             if timer is not None and timer <= now:

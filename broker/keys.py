@@ -32,6 +32,8 @@ PARTS = ("broker", "routing", "security", "monitoring", "client")
 neighbours; keys; pages; and clients in a program of one's own."""
 LATE = ("refuse", "deliver")
 SYNCS = ("full", "normal")
+SECONDS_MAX = 1e10
+"""Three hundred years, of which 64 bits count the microseconds."""
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
 """Bounds of the wire (routing.messages.values)."""
 FORGET_MAX_S = 1e8
@@ -207,7 +209,7 @@ def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError
     number = float(value)
-    if not 0 <= number < float("inf"):
+    if not 0 <= number <= SECONDS_MAX:
         raise ValueError
     return number
 

@@ -47,6 +47,7 @@ from broker.frames import (
 from broker.log import log
 from broker.security.access import Peer
 from broker.security.gate import Gate, objection
+from broker.silent import SilentConnections
 from broker.sockets import bound, refuse_port_beyond_range
 from routing import wire
 from routing.messages import EVERYTHING, Code, Goodbye, Rights
@@ -84,8 +85,11 @@ class Transport:
         # Any name will do: nobody is asked to authenticate, but libzmq refuses peers that speak
         # ZMTP before 3.0. One that is at such a handshake while the socket closes ends the process.
         self._socket.set(zmq.ZAP_DOMAIN, b"rexmq")
+        self._silent: SilentConnections | None = None
+        """With keys, the connections that have said nothing."""
         if gate is not None:
             gate.serve(self._context, self._socket)
+            self._silent = SilentConnections(self._context, self._socket)
         self._send = sender(self._socket)
         self.gave_up = False
         """Whether ``receive`` gave None though there may be more, behind much that it dropped."""
@@ -180,7 +184,10 @@ class Transport:
         key, known = owner_of(said_by), self._owners.get(peer)
         owner = self._gate.owner(key)
         if known is None:
-            known = Owner(key, owner, Connection.of(descriptor_of(said_by)))
+            descriptor = descriptor_of(said_by)
+            known = Owner(key, owner, Connection.of(descriptor))
+            assert self._silent is not None
+            self._silent.hear(descriptor)
         elif known.key != key:
             self._end_former(peer)
             return False
@@ -242,6 +249,11 @@ class Transport:
             if self._gate.owner(known.key) != known.owner:
                 self._refuse(peer, known, f"its key is not that of {known.owner} any more")
 
+    def look_at_silent(self) -> None:
+        """Hang up on connections that say nothing: once a second, when all has been received."""
+        if self._silent is not None:
+            self._silent.look()
+
     def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
         """Send a message; False when the peer has gone or does not take its messages."""
         send = self._send
@@ -280,6 +292,8 @@ class Transport:
 
     def close(self, linger_s: float) -> None:
         """Stop listening; what was sent has ``linger_s`` seconds to leave."""
+        if self._silent is not None:
+            self._silent.end()
         self._socket.close(linger=int(linger_s * 1000))
         if self._gate is not None:
             self._gate.end()

@@ -186,7 +186,8 @@ def with_presences(
                 f"attribute {spelled(name + OPTIONAL)} beside {spelled(name)}: so is called what "
                 f"tells whether that is there; give it another name, or declare the event without"
             )
-    optional = [one.name for one in declared if one.name in nullable]
+    nulls = frozenset(nullable)
+    optional = [one.name for one in declared if one.name in nulls]
     return (*declared, *(Attribute(name + OPTIONAL, Kind.BOOL) for name in optional))
 
 

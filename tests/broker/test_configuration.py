@@ -105,6 +105,7 @@ def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
         ("[limits]\nclients_max = true\n", "expected a whole number of at least 1, found true"),
         ("[promises]\nlead_max_s = -1\n", "expected a number of seconds, found -1"),
         ("[promises]\nlead_max_s = nan\n", "expected a number of seconds, found nan"),
+        ("[promises]\nlead_max_s = 1e308\n", "expected a number of seconds, found 1e+308"),
         ("[promises]\nlead_max_s = 0\n", "lead_max_s must be positive"),
         ("[promises]\nlate = 'never'\n", "expected one of refuse, deliver, found 'never'"),
     ],

@@ -1,0 +1,66 @@
+"""Connections that say nothing are hung up on: nobody holds file descriptors for nothing.
+
+libzmq's ROUTER sockets count no connections. Their monitor tells which descriptor is accepted and
+which is closed, and the first message of a peer tells its descriptor (broker.transport).
+
+Law: a connection by which nothing has come in ``LOOKS_MAX`` looks, of one a second, is hung up on;
+clients and brokers greet at once. A broker looks when it has read all that has come. Example: it
+was busy for a minute, and alice's Hello waits: it reads that, and looks then.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import zmq
+
+from broker.connections import Connection
+
+LOOKS_MAX = 10
+_ADDRESS = "inproc://connections"
+_EVENT = struct.Struct("=hi")
+
+
+class SilentConnections:
+    """The connections of a listening socket by which nothing has come yet. ``end`` goes before the
+    socket's end.
+    """
+
+    def __init__(self, context: zmq.Context[Any], socket: zmq.Socket[bytes]) -> None:
+        self._socket = socket
+        socket.monitor(_ADDRESS, zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
+        self._events: zmq.Socket[bytes] = context.socket(zmq.PAIR)
+        self._events.set(zmq.RCVHWM, 0)  # else libzmq's own thread would wait for this one
+        self._events.connect(_ADDRESS)
+        self._silent: dict[int, tuple[Connection, int]] = {}
+        """By descriptor, with the looks that have found it silent."""
+
+    def hear(self, descriptor: int) -> None:
+        """Something has come by a connection."""
+        self._take_events()
+        self._silent.pop(descriptor, None)
+
+    def look(self) -> None:
+        """Hang up on who has been silent for too long."""
+        self._take_events()
+        for descriptor, (connection, looks) in list(self._silent.items()):
+            if looks < LOOKS_MAX:
+                self._silent[descriptor] = connection, looks + 1
+            else:
+                del self._silent[descriptor]
+                connection.hang_up()
+
+    def end(self) -> None:
+        """Look no more."""
+        self._socket.disable_monitor()
+        self._events.close(linger=0)
+
+    def _take_events(self) -> None:
+        while self._events.poll(0):
+            event, descriptor = _EVENT.unpack(self._events.recv_multipart()[0])
+            connection = Connection.of(descriptor) if event == zmq.EVENT_ACCEPTED else None
+            if connection is None:
+                self._silent.pop(descriptor, None)
+            else:
+                self._silent[descriptor] = connection, 0
