@@ -3,9 +3,9 @@
 libzmq's ROUTER sockets count no connections. Their monitor tells which descriptor is accepted and
 which is closed, and the first message of a peer tells its descriptor (broker.transport).
 
-Law: a connection by which nothing has come in ``LOOKS_MAX`` looks, of one a second, is hung up on;
-clients and brokers greet at once. A broker looks when it has read all that has come. Example: it
-was busy for a minute, and alice's Hello waits: it reads that, and looks then.
+A connection by which nothing has come in ``LOOKS_MAX`` looks, of one a second, is hung up on;
+clients and brokers greet at once. A broker looks when it has read all that has come: if it was busy
+for a minute, and alice's Hello waits, it reads that first.
 """
 
 from __future__ import annotations

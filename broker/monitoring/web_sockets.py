@@ -6,9 +6,9 @@ of the protocol, its frames one after another, each behind its length in four by
 significant first. Whoever reads slowly holds nobody else up: the broker sends what the client has
 given credit for, and no more. A WebSocket ends with the link, behind the broker's Goodbye.
 
-Law: what waits here for a client that reads nothing is bounded. ``WAITING_MAX`` messages of the
-broker wait, then the broker waits, and who does not take one in ``TAKEN_S`` is cut off. Example:
-Bob gives credit for 2^31 events and reads none; 40 MB of them wait, and 20 s later none.
+What waits here for a client that reads nothing is bounded, whatever its credit: ``WAITING_MAX``
+messages of the broker wait, then the broker waits, and who does not take one in ``TAKEN_S`` is cut
+off.
 """
 
 from __future__ import annotations
