@@ -12,7 +12,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from threading import Thread
+from typing import TypeAlias
 
 import numba
 
@@ -30,7 +33,7 @@ from broker.monitoring.settings import User
 from broker.names import is_open_to_others
 from broker.node_store import Keeping, StoreChoices
 from broker.parallel import engine_of
-from broker.security.access import load_access
+from broker.security.access import Access, load_access
 from broker.security.gate import Gate
 from broker.security.keys import load_pair
 from broker.signals import Signals, Stopped
@@ -96,6 +99,9 @@ def _log_compiling(name: str | None) -> None:
         log("info", "compiling a kernel", {"kernel": name})
 
 
+_Read: TypeAlias = tuple[Configuration, Access | None]
+
+
 class Service:
     """One broker. ``read`` reads its configuration, now and at each SIGHUP.
 
@@ -105,6 +111,9 @@ class Service:
 
     def __init__(self, read: Callable[[], Configuration], signals: Signals) -> None:
         self._read = read
+        self._is_reading = False
+        """Whether configuration is read since a SIGHUP, or was and is to be taken over."""
+        self._was_read: _Read | Exception | None = None
         self._signals = signals
         self._configuration = read()
         level, form = self._configuration.log_level, self._configuration.log_format
@@ -180,21 +189,43 @@ class Service:
 
     def _take_wake(self) -> None:
         self._ageing.take()
-        self._reload_if_wanted()
+        self._take_over()
+        self._read_if_wanted()
         if self._signals.drain_wanted:
             self._signals.drain_wanted = False
             self._host.drain()
 
-    def _reload_if_wanted(self) -> None:
-        if not self._signals.reload_wanted:
-            return
-        self._signals.reload_wanted = False
+    def _read_if_wanted(self) -> None:
+        """Read beside the broker's own thread: of megabytes that takes many seconds."""
+        if self._signals.reload_wanted and not self._is_reading:
+            self._signals.reload_wanted, self._is_reading = False, True
+            Thread(target=self._read_anew, daemon=True).start()
+
+    def _read_anew(self) -> None:
         try:
-            fresh = self._read()
-            node = self._affordable(fresh.node)
+            fresh, access = self._read(), None
             if self._gate is not None and fresh.security_files is not None:
-                self._gate.change(load_access(fresh.security_files[1], fresh.user_limits))
+                access = load_access(fresh.security_files[1], fresh.user_limits)
+            self._was_read = fresh, access
         except Exception as error:  # a file that its reader fails at is no reason to end
+            self._was_read = error
+        with suppress(OSError):  # it may have stopped meanwhile
+            self._host.wake()
+
+    def _take_over(self) -> None:
+        """Go by what was read, if something was."""
+        read, self._was_read = self._was_read, None
+        if read is None:
+            return
+        self._is_reading = False
+        try:
+            if isinstance(read, Exception):
+                raise read
+            fresh, access = read
+            node = self._affordable(fresh.node)
+            if self._gate is not None and access is not None:
+                self._gate.change(access)
+        except Exception as error:
             known = isinstance(error, ConfigurationError | OSError)
             reason = error if known else f"{type(error).__name__}: {error}"
             log("error", "configuration refused; the old one stays in force", {"reason": reason})

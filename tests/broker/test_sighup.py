@@ -117,3 +117,28 @@ def test_names_with_many_stars_are_compared_at_once(running):
     assert may_read(endpoint, "a" * 200, keys(folder, "bob"))
     (folder / "access.toml").write_text(GOOD)
     process.send_signal(signal.SIGHUP)
+
+
+def test_while_megabytes_are_read_clients_are_answered(running):
+    process, endpoint, folder = running
+    filters = ", ".join(f'"Temp(value > {number})"' for number in range(9_000))
+    text = GOOD + f'[user.carol]\nkey = "stranger.key"\nsubscribe = [{filters}]\n'
+    with RuleManager(endpoint, **keys(folder, "alice")) as manager:
+        access, before, answered = folder / "access.toml", reloaded(folder), 0
+        old, until = access.read_bytes(), time.monotonic() + 90
+        access.write_text(text)
+        process.send_signal(signal.SIGHUP)
+        while reloaded(folder) == before:
+            manager.status()
+            answered += 1
+            assert time.monotonic() < until
+        access.write_bytes(old)
+        process.send_signal(signal.SIGHUP)
+        while reloaded(folder) < before + 2:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert answered > 3
+
+
+def reloaded(folder):
+    return (folder / "log").read_text().count("configuration reloaded")
