@@ -29,7 +29,7 @@ the rule is there; where rules are known in another order by now, all have later
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
@@ -37,11 +37,11 @@ from matcher.identity import plain_name, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, EventType
 from routing.config import NodeConfig
 from routing.errors import Refusal
-from routing.messages import Code
+from routing.messages import Code, RuleFacts
 from rules.checking.dependencies import arrange
 from rules.engine.order.intervals import Intervals
 from rules.errors import RuleErrors
-from rules.pattern import TIMER, Rule, RuleSet
+from rules.pattern import TIMER, Rule, RuleSet, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,26 @@ class Deployed:
     """The user who deployed it; "" where nobody had to say who they are."""
     identity: tuple[str, str, tuple[EventType, ...]] = field(init=False, repr=False)
     """Its id, its text, and the types that this speaks of."""
-    uses: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The names of the types that it uses."""
+    name: str = field(init=False, repr=False, compare=False)
+    """The name by which clients call it, in whatever version."""
+    place: tuple[int, int] = field(init=False, repr=False, compare=False)
+    """Its place among the rules, for simultaneous composite events (E4, S15)."""
+    facts: RuleFacts = field(init=False, repr=False, compare=False)
+    """The rule as it is told."""
 
     def __post_init__(self) -> None:
-        rule = self.rule
+        rule, name = self.rule, plain_name(self.rule.name)
         identity = rule.name, rule.text, (rule.defines, *rule.used_types)
+        facts = RuleFacts(name, rule.text, self.since, self.version, self.until, self.owner)
         object.__setattr__(self, "identity", identity)
-        object.__setattr__(self, "uses", frozenset(_used(rule)))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "place", (self.begin, self.serial))
+        object.__setattr__(self, "facts", facts)
 
     @property
-    def name(self) -> str:
-        """The name by which clients call it, in whatever version."""
-        return plain_name(self.rule.name)
+    def uses(self) -> frozenset[str]:
+        """The names of the types that it uses."""
+        return self.rule.used_names
 
     @property
     def begin(self) -> int:
@@ -85,11 +92,6 @@ class Deployed:
     def end(self) -> int:
         """``until`` as a time, TIME_MAX where nobody knows yet."""
         return TIME_MAX if self.until is None else self.until
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Its place among the rules, for simultaneous composite events (E4, S15)."""
-        return self.begin, self.serial
 
     @property
     def mentions(self) -> tuple[EventType, ...]:
@@ -110,13 +112,16 @@ class Deployments:
         self._in_force: dict[str, Deployed] = {}
         """Rules that nobody has removed or replaced, by name."""
         self._versions: dict[str, int] = {}
-        self._needs: dict[str, frozenset[str]] = {}
-        self._users: Mapping[str, Sequence[Deployed]] = {}
-        """By type, the rules that use it."""
+        self._alike: dict[Wiring, dict[str, Deployed]] = {}
+        """Rules by id, those of one wiring together."""
+        self._users: Mapping[str, Sequence[Wiring]] = {}
+        """By type, the wirings of rules that use it."""
         self._groups: dict[str, tuple[frozenset[str], ...]] = {}
+        self._needs: dict[frozenset[str], frozenset[str]] = {}
+        """By the types that a rule uses."""
         self.need_clock = False
         """Whether a rule needs ``Timer``."""
-        self._defining: dict[str, tuple[Deployed, ...]] = {}
+        self._defining: Mapping[str, Sequence[Wiring]] = {}
         self._published: frozenset[str] = frozenset()
         """The defined types that were published when the needs were worked out."""
         self._serial = 0
@@ -171,15 +176,21 @@ class Deployments:
 
     def defining(self, type_name: str) -> tuple[Deployed, ...]:
         """The rules that define a type."""
-        return self._defining.get(type_name, ())
+        rules = self._of(self._defining.get(type_name, ()))
+        return tuple(sorted(rules, key=lambda deployed: deployed.place))
 
-    def using(self, type_name: str) -> Sequence[Deployed]:
-        """The rules that use events of a type."""
-        return self._users.get(type_name, ())
+    def _of(self, wirings: Iterable[Wiring]) -> Iterator[Deployed]:
+        """The rules of these wirings."""
+        for one in wirings:
+            yield from self._alike[one].values()
+
+    def is_used(self, type_name: str) -> bool:
+        """Whether some rule uses events of a type."""
+        return type_name in self._users
 
     def needs(self, rule_name: str) -> frozenset[str]:
         """The published types (``Timer`` too) whose marks bind a rule, through all rules below."""
-        return self._needs[rule_name]
+        return self._needs[self._rules[rule_name].uses]
 
     def are_over(self, type_name: str) -> bool:
         """Whether some rule names a type."""
@@ -187,7 +198,7 @@ class Deployments:
 
     def published_below(self, type_name: str) -> set[str]:
         """The published types that events of a type come, or are made, from."""
-        needed = (self.needs(one.rule.name) for one in self.defining(type_name))
+        needed = (self._needs[used] for _, used in self._defining.get(type_name, ()))
         return {type_name}.union(*needed)
 
     def groups(self, type_name: str) -> tuple[frozenset[str], ...]:
@@ -249,10 +260,18 @@ class Deployments:
             added.append(Deployed(named, since, version, self._serial, owner=owner))
             self._versions[rule.name] = version
             self._take_turn(named.name)
-        self._in_order = None
+        self._exchange((), added)
         self._rules.update((deployed.rule.name, deployed) for deployed in added)
         self._in_force.update((deployed.name, deployed) for deployed in added)
         return tuple(added)
+
+    def _exchange(self, gone: Iterable[Deployed], come: Iterable[Deployed]) -> None:
+        """Have other rules among those of one wiring."""
+        self._in_order = None
+        for one in gone:
+            del self._alike[one.rule.wiring][one.rule.name]
+        for one in come:
+            self._alike.setdefault(one.rule.wiring, {})[one.rule.name] = one
 
     @property
     def ended(self) -> Mapping[str, int]:
@@ -269,49 +288,50 @@ class Deployments:
 
         Gives the ids that mean no rule any more, or another than before.
         """
-        before, self._in_order = self._rules, None
-        self._rules = {deployed.rule.name: deployed for deployed in rules}
+        before = self._rules
+        self._rules = after = {deployed.rule.name: deployed for deployed in rules}
+        moved = [name for name, one in before.items() if after.get(name) is not one]
+        come = [one for name, one in after.items() if before.get(name) is not one]
+        self._exchange([before[name] for name in moved], come)
         self._in_force = {one.name: one for one in self._rules.values() if one.until is None}
-        gone = tuple(name for name, one in before.items() if self._rules.get(name) != one)
+        gone = tuple(name for name in moved if after.get(name) != before[name])
         self._versions.update(ended)
         self._versions.update((name, one.version) for name, one in self._in_force.items())
         self._serial = max((one.serial for one in self._rules.values()), default=0)
         advertised = frozenset(published)
-        is_same = self._rules == before and _ends(self._rules) == _ends(before)
-        if not is_same or advertised.intersection(self._defining) != self._published:
+        if moved or come or advertised.intersection(self._defining) != self._published:
             self._take_turns()
             self.rearrange(advertised)
         return gone
 
     def end(self, rule: str, until: int) -> Deployed:
         """Let a rule in force hold up to an instant (Law 3)."""
-        self._in_order = None
-        ending = self._rules[rule] = replace(self._rules[rule], until=until)
+        before = self._rules[rule]
+        ending = self._rules[rule] = replace(before, until=until)
+        self._exchange((before,), (ending,))
         del self._in_force[ending.name]
         return ending
 
     def drop(self, rule: str) -> Deployed:
         """Drop a rule that ends. ``rearrange`` must follow."""
-        self._in_order = None
-        return self._rules.pop(rule)
+        gone = self._rules.pop(rule)
+        self._exchange((gone,), ())
+        return gone
 
     def rearrange(self, published: Iterable[str]) -> None:
         """Work out anew what each rule needs: rules or the published types have changed."""
-        uses, defining = _graph(self._rules.values())
-        self._defining = {
-            name: tuple(sorted(rules, key=lambda deployed: deployed.place))
-            for name, rules in defining.items()
-        }
-        users: dict[str, list[Deployed]] = {}
-        for one in self._rules.values():
-            for name in one.uses:
-                users.setdefault(name, []).append(one)
-        self._users = users
-        advertised = frozenset(published)
+        self._alike = {wiring: rules for wiring, rules in self._alike.items() if rules}
+        users: dict[str, list[Wiring]] = {}
+        defining: dict[str, list[Wiring]] = {}
+        for wiring in self._alike:
+            defining.setdefault(wiring[0], []).append(wiring)
+            for name in wiring[1]:
+                users.setdefault(name, []).append(wiring)
+        self._users, self._defining = users, defining
+        uses, advertised = _graph(self._alike), frozenset(published)
         self._published = advertised.intersection(uses)
-        together = {one.uses for one in self._rules.values()}  # many rules use the same
-        needed = {used: _needs(used, uses, advertised) for used in together}
-        self._needs = {name: needed[one.uses] for name, one in self._rules.items()}
+        together = dict.fromkeys(used for _, used in self._alike)
+        self._needs = {used: _needs(used, uses, advertised) for used in together}
         groups: dict[str, dict[frozenset[str], None]] = {}
         for needs in dict.fromkeys(self._needs.values()):
             for type_name in needs:
@@ -344,22 +364,21 @@ class Deployments:
         self, rules: RuleSet, published: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
         """The types that rules of a set which is not yet in force will need, by name."""
-        uses, _ = _graph(self._rules.values())
-        for rule in rules.rules:
-            uses.setdefault(rule.defines.name, set()).update(_used(rule))
+        uses = _graph([*self._alike, *(rule.wiring for rule in rules.rules)])
         advertised = frozenset(published)
-        return {rule.name: _needs(_used(rule), uses, advertised) for rule in rules.rules}
+        return {rule.name: _needs(rule.used_names, uses, advertised) for rule in rules.rules}
 
     def needs_above(self, defined: Iterable[str]) -> frozenset[str]:
         """The types needed by rules that take events of these types, be it through other rules."""
-        needs = (self._needs[one.rule.name] for one in self._taking(self._made_of(defined)))
+        taken = self._made_of(defined)
+        needs = (self._needs[used] for name in taken for _, used in self._users.get(name, ()))
         return frozenset[str]().union(*needs)
 
     def resting_on(self, type_name: str) -> Iterator[tuple[int, str]]:
         """The rules that take events of a type, be it through other rules, each with the time from
         which on these can matter to it: those that come between hold from some instant, too.
         """
-        waiting = [(one.begin, one.rule.name) for one in self._users.get(type_name, ())]
+        waiting = [(one.begin, one.rule.name) for one in self._of(self._users.get(type_name, ()))]
         heapify(waiting)
         seen: set[str] = set()
         while waiting:  # the earliest first, so each rule is looked at once
@@ -369,7 +388,7 @@ class Deployments:
                 continue
             seen.add(name)
             yield begin, name
-            for above in self._users.get(one.rule.defines.name, ()):
+            for above in self._of(self._users.get(one.rule.defines.name, ())):
                 if above.rule.name not in seen:
                     heappush(waiting, (max(begin, above.begin), above.rule.name))
 
@@ -378,15 +397,10 @@ class Deployments:
         waiting = list(types)
         taken = set(waiting)
         while waiting:
-            above = {one.rule.defines.name for one in self._users.get(waiting.pop(), ())} - taken
+            above = {defined for defined, _ in self._users.get(waiting.pop(), ())} - taken
             taken |= above
             waiting += above
         return taken
-
-    def _taking(self, types: Iterable[str]) -> Collection[Deployed]:
-        """The rules that use any of these types."""
-        found = (one for name in types for one in self._users.get(name, ()))
-        return {one.rule.name: one for one in found}.values()
 
 
 def install(engine: Intervals, rules: Iterable[Deployed], schemas: Mapping[str, EventType]) -> None:
@@ -405,25 +419,12 @@ def _by_itself(rule: Rule) -> Rule:
     return arrange([rule]).rules[0] if rule.is_strict else rule
 
 
-def _ends(rules: Mapping[str, Deployed]) -> list[int | None]:
-    return [one.until for one in rules.values()]
-
-
-def _used(rule: Rule) -> list[str]:
-    return [schema.name for schema in rule.used_types]
-
-
-def _graph(
-    rules: Iterable[Deployed],
-) -> tuple[dict[str, set[str]], dict[str, list[Deployed]]]:
-    """The types that each defined type depends on, and the rules that define it."""
+def _graph(wirings: Iterable[Wiring]) -> dict[str, set[str]]:
+    """The types that each defined type depends on."""
     uses: dict[str, set[str]] = {}
-    defining: dict[str, list[Deployed]] = {}
-    for deployed in rules:
-        name = deployed.rule.defines.name
-        uses.setdefault(name, set()).update(deployed.uses)
-        defining.setdefault(name, []).append(deployed)
-    return uses, defining
+    for defined, used in wirings:
+        uses.setdefault(defined, set()).update(used)
+    return uses
 
 
 def _needs(

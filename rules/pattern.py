@@ -123,6 +123,8 @@ class Let:
 
 
 Clause: TypeAlias = Selected | Negated | Timed | Constraint | Let
+Wiring: TypeAlias = tuple[str, frozenset[str]]
+"""The name of the type that a rule defines, and of those that it uses."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -160,6 +162,10 @@ class Rule:
     alternatives: tuple[Rule, ...] = ()
     used_types: tuple[EventType, ...] = field(init=False, repr=False, compare=False)
     """Every event type the rule reads, terminator first, each once, aggregates included."""
+    used_names: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Their names."""
+    wiring: Wiring = field(init=False, repr=False, compare=False)
+    """Many rules have the same: what follows from types alone is worked out once for these."""
     is_strict: bool = field(init=False, repr=False, compare=False)
     """Whether the rule was drawn into a cycle, so that some use sees earlier events alone (S12)."""
 
@@ -168,8 +174,10 @@ class Rule:
         uses = uses_of(self)
         for use in uses:
             types.setdefault(use.type.name, use.type)
-        # Kept, since brokers ask for the first with every event, engines for both with each rule.
+        # Kept, since brokers ask for types with every event, and for all with each rule.
         object.__setattr__(self, "used_types", tuple(types.values()))
+        object.__setattr__(self, "used_names", frozenset(types))
+        object.__setattr__(self, "wiring", (self.defines.name, self.used_names))
         object.__setattr__(self, "is_strict", any(use.strict for use in uses))
 
     def __hash__(self) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from matcher.model import EventType
@@ -27,11 +28,9 @@ from rules.syntax.words import scan
 _WORD = re.compile(PLAIN)
 _rules: WeakValueDictionary[tuple[str, str], Rule] = WeakValueDictionary()
 """By id and text, as they are by the types that were known last (the law)."""
-
-
-def facts_of(one: Deployed) -> RuleFacts:
-    """A rule as it is told."""
-    return RuleFacts(one.name, one.rule.text, one.since, one.version, one.until, one.owner)
+_Known: TypeAlias = tuple[frozenset[EventType], dict[RuleFacts, Deployed]]
+_last: list[_Known] = [(frozenset(), {})]
+"""The types and rules that were asked for last: while others come and go, most stay the same."""
 
 
 def remember(deployed: Iterable[Deployed]) -> None:
@@ -44,11 +43,18 @@ def known_rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> t
     """The rules of these facts, in their order; RuleErrors when they are none."""
     # Remembered, since in a simulation every broker hears the same.
     schemas = {schema.name: schema for schema in types}
-    found = [
-        _deployed(facts, serial, _rule(facts.id, facts.text, schemas))
-        for serial, facts in enumerate(rules, start=1)
-    ]
+    known, before = _last[0]
+    others, found, serial = frozenset(types) ^ known, list[Deployed](), 0
+    changed = {schema.name for schema in others}
+    for facts in rules:
+        one = before.get(facts)
+        if one is None or one.serial <= serial or (changed and _is_over(one.rule, changed)):
+            rule = _rule(facts.id, facts.text, schemas)
+            one = Deployed(rule, facts.since, facts.version, serial + 1, facts.until, facts.owner)
+        serial = one.serial
+        found.append(one)
     arrange([one.rule for one in found])  # a cycle is refused here, and nowhere later
+    _last[0] = frozenset(types), dict(zip(rules, found, strict=True))
     return tuple(found)
 
 
@@ -63,12 +69,6 @@ def load_ahead(types: Iterable[EventType], rules: Iterable[RuleFacts]) -> Iterat
             yield _rule(facts.id, facts.text, schemas)
 
 
-@lru_cache(maxsize=4_096)
-def _deployed(facts: RuleFacts, serial: int, rule: Rule) -> Deployed:
-    """The rule of these facts. Others come and go, and it stays the same object."""
-    return Deployed(rule, facts.since, facts.version, serial, facts.until, facts.owner)
-
-
 def _rule(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:
     """The rule of a text. Types come and go, but mostly not those that it speaks of."""
     rule = _rules.get((name, text))
@@ -81,6 +81,12 @@ def _speaks_of(rule: Rule, schemas: Mapping[str, EventType]) -> bool:
     """Whether the types of a rule are these."""
     types = (rule.defines, *rule.used_types)
     return all(schemas.get(one.name) == one for one in types if one != TIMER)
+
+
+def _is_over(rule: Rule, types: Collection[str]) -> bool:
+    """Whether a rule speaks of any of these types."""
+    defined, used = rule.wiring
+    return defined in types or not used.isdisjoint(types)
 
 
 def _loaded(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:

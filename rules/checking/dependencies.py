@@ -10,13 +10,13 @@ terminators, all of them (X1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rules.checking.graphs import Graph, components, cycle_through, generations
 from rules.errors import Problem, RuleErrors
-from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed, Use, uses_of
+from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed, uses_of
 from rules.terms import Aggregate, Expression, with_operands
 
 
@@ -57,23 +57,23 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
     """Rank rules and decide what is strict; TerminatorCycles where rules could never fire."""
     if _are_apart(rules):
         return Arrangement(tuple(rules), (1,) * len(rules))
-    used = [uses_of(rule) for rule in rules]
-    uses = _graph(rules, used)
+    uses = _graph({rule.wiring for rule in rules})
     cycle_of = {
         name: frozenset(component)
         for component in components(uses)
         for name in component
         if len(component) > 1 or name in uses[name]
     }
-    decided, ordering = [], []
-    for rule, of_rule in zip(rules, used, strict=True):
-        cycle = cycle_of.get(rule.defines.name, frozenset())
+    decided, ordering = [], set()
+    for rule in rules:
+        cycle, names = cycle_of.get(rule.defines.name, frozenset()), rule.used_names
         if cycle or rule.is_strict:  # seldom
             rule = _decide(rule, cycle)
-            of_rule = tuple(use for use in uses_of(rule) if not use.strict)
+            waited = [use.type.name for use in uses_of(rule) if not use.strict]
+            names = frozenset([*waited, *(type_.name for type_ in rule.opening)])
         decided.append(rule)
-        ordering.append(of_rule)
-    order = _graph(decided, ordering)  # strict uses order nothing within one instant
+        ordering.add((rule.defines.name, names))
+    order = _graph(ordering)  # strict uses order nothing within one instant
     cycles = _cycles(order)
     if cycles:
         raise TerminatorCycles(cycles)
@@ -83,19 +83,21 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
 
 def _are_apart(rules: Sequence[Rule]) -> bool:
     """Whether no rule uses what another defines, as with most: there is nothing to find out."""
-    defined = {rule.defines.name for rule in rules}
-    return not any(
-        rule.is_strict or any(type_.name in defined for type_ in rule.used_types) for rule in rules
-    )
+    wirings = {rule.wiring for rule in rules}
+    used = frozenset[str]().union(*(used for _, used in wirings))
+    is_apart = used.isdisjoint(defined for defined, _ in wirings)
+    return is_apart and not any(rule.is_strict for rule in rules)
 
 
-def _graph(rules: Sequence[Rule], uses: Sequence[Sequence[Use]]) -> Graph:
-    """From the types that rules wait for or use to those that they define, in one order always."""
+def _graph(rules: Iterable[tuple[str, Iterable[str]]]) -> Graph:
+    """From the types that rules wait for or use to those that they define, in one order always.
+    ``rules``: the type that each defines, and those; many have the same.
+    """
     graph: dict[str, set[str]] = {}
-    for rule, of_rule in zip(rules, uses, strict=True):
-        graph.setdefault(rule.defines.name, set())
-        for name in (*(type_.name for type_ in rule.opening), *(use.type.name for use in of_rule)):
-            graph.setdefault(name, set()).add(rule.defines.name)
+    for defined, used in rules:
+        graph.setdefault(defined, set())
+        for name in used:
+            graph.setdefault(name, set()).add(defined)
     return {name: sorted(graph[name]) for name in sorted(graph)}
 
 

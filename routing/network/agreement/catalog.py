@@ -25,7 +25,7 @@ import msgspec
 from routing.deployment import Deployed, Deployments
 from routing.messages import Catalog, RuleFacts
 from routing.serving.advertisements import Advertisements
-from routing.serving.known_rules import facts_of, known_rules
+from routing.serving.known_rules import known_rules
 from routing.wire.schemas import flat_schema
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
@@ -45,7 +45,7 @@ def catalog_of(
     rules = sorted(deployments.rules, key=lambda one: one.serial)
     return Catalog(
         tuple(schemas[name] for name in sorted(schemas)),
-        tuple(map(facts_of, rules)),
+        tuple([one.facts for one in rules]),
         tuple(sorted(deployments.ended.items())),
         tuple((name, tuple(sorted(types))) for name, types in sorted((homes or {}).items())),
         tuple(sorted(closed)),

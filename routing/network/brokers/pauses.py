@@ -173,9 +173,11 @@ class Pauses:
             introduce = self._needs_plan or not self._agreed.is_planned
             self._needs_plan = self._is_asked = False
             self._trees.begin_round()
-            number, digest = self._agreed.next_number(), digest_of(self._agreed.catalog)
-            states = tuple(self._detection.states.marks.items()) if introduce else ()
-            self._pause(Pause(*epoch, number, digest, introduce, states))
+            pause = Pause(*epoch, self._agreed.next_number(), "", introduce)
+            if introduce:
+                states = tuple(self._detection.states.marks.items())
+                pause = replace(pause, known=digest_of(self._agreed.catalog), states=states)
+            self._pause(pause)
             self._context.service.settle()
 
     def _pause(self, pause: Pause) -> None:

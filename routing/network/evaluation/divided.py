@@ -360,7 +360,7 @@ class DividedDetection(Evaluator):
         """
         return {
             name: max(self.type_marks.get(name, TIME_MIN), self._gone_on_to(name))
-            if self._deployments.using(name)
+            if self._deployments.is_used(name)
             else TIME_MIN
             for name in names
         }
