@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 
 from matcher.identity import plain_name, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, EventType
@@ -81,7 +82,7 @@ class Deployed:
     @property
     def uses(self) -> frozenset[str]:
         """The names of the types that it uses."""
-        return self.rule.used_names
+        return self.rule.wiring.used
 
     @property
     def begin(self) -> int:
@@ -144,13 +145,13 @@ class Deployments:
     def rules(self) -> tuple[Deployed, ...]:
         """All rules, in their order (E4)."""
         if self._in_order is None:
-            self._in_order = tuple(sorted(self._rules.values(), key=lambda one: one.place))
+            self._in_order = tuple(sorted(self._rules.values(), key=attrgetter("place")))
         return self._in_order
 
     @property
     def in_force(self) -> tuple[Deployed, ...]:
         """Rules in force, in their order."""
-        return tuple(sorted(self._in_force.values(), key=lambda deployed: deployed.place))
+        return tuple(sorted(self._in_force.values(), key=attrgetter("place")))
 
     @property
     def ending(self) -> tuple[Deployed, ...]:
@@ -177,7 +178,7 @@ class Deployments:
     def defining(self, type_name: str) -> tuple[Deployed, ...]:
         """The rules that define a type."""
         rules = self._of(self._defining.get(type_name, ()))
-        return tuple(sorted(rules, key=lambda deployed: deployed.place))
+        return tuple(sorted(rules, key=attrgetter("place")))
 
     def _of(self, wirings: Iterable[Wiring]) -> Iterator[Deployed]:
         """The rules of these wirings."""
@@ -198,7 +199,7 @@ class Deployments:
 
     def published_below(self, type_name: str) -> set[str]:
         """The published types that events of a type come, or are made, from."""
-        needed = (self._needs[used] for _, used in self._defining.get(type_name, ()))
+        needed = (self._needs[one.used] for one in self._defining.get(type_name, ()))
         return {type_name}.union(*needed)
 
     def groups(self, type_name: str) -> tuple[frozenset[str], ...]:
@@ -324,13 +325,13 @@ class Deployments:
         users: dict[str, list[Wiring]] = {}
         defining: dict[str, list[Wiring]] = {}
         for wiring in self._alike:
-            defining.setdefault(wiring[0], []).append(wiring)
-            for name in wiring[1]:
+            defining.setdefault(wiring.defined, []).append(wiring)
+            for name in wiring.used:
                 users.setdefault(name, []).append(wiring)
         self._users, self._defining = users, defining
         uses, advertised = _graph(self._alike), frozenset(published)
         self._published = advertised.intersection(uses)
-        together = dict.fromkeys(used for _, used in self._alike)
+        together = dict.fromkeys(one.used for one in self._alike)
         self._needs = {used: _needs(used, uses, advertised) for used in together}
         groups: dict[str, dict[frozenset[str], None]] = {}
         for needs in dict.fromkeys(self._needs.values()):
@@ -366,12 +367,12 @@ class Deployments:
         """The types that rules of a set which is not yet in force will need, by name."""
         uses = _graph([*self._alike, *(rule.wiring for rule in rules.rules)])
         advertised = frozenset(published)
-        return {rule.name: _needs(rule.used_names, uses, advertised) for rule in rules.rules}
+        return {rule.name: _needs(rule.wiring.used, uses, advertised) for rule in rules.rules}
 
     def needs_above(self, defined: Iterable[str]) -> frozenset[str]:
         """The types needed by rules that take events of these types, be it through other rules."""
         taken = self._made_of(defined)
-        needs = (self._needs[used] for name in taken for _, used in self._users.get(name, ()))
+        needs = (self._needs[one.used] for name in taken for one in self._users.get(name, ()))
         return frozenset[str]().union(*needs)
 
     def resting_on(self, type_name: str) -> Iterator[tuple[int, str]]:
@@ -397,7 +398,7 @@ class Deployments:
         waiting = list(types)
         taken = set(waiting)
         while waiting:
-            above = {defined for defined, _ in self._users.get(waiting.pop(), ())} - taken
+            above = {one.defined for one in self._users.get(waiting.pop(), ())} - taken
             taken |= above
             waiting += above
         return taken
@@ -422,8 +423,8 @@ def _by_itself(rule: Rule) -> Rule:
 def _graph(wirings: Iterable[Wiring]) -> dict[str, set[str]]:
     """The types that each defined type depends on."""
     uses: dict[str, set[str]] = {}
-    for defined, used in wirings:
-        uses.setdefault(defined, set()).update(used)
+    for one in wirings:
+        uses.setdefault(one.defined, set()).update(one.used)
     return uses
 
 

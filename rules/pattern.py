@@ -27,7 +27,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from matcher.model import EventType, Kind
 from rules.terms import (
@@ -123,8 +123,16 @@ class Let:
 
 
 Clause: TypeAlias = Selected | Negated | Timed | Constraint | Let
-Wiring: TypeAlias = tuple[str, frozenset[str]]
-"""The name of the type that a rule defines, and of those that it uses."""
+
+
+class Wiring(NamedTuple):
+    """The types that a rule speaks of, by name: many rules have the same wiring, and what follows
+    from types alone is worked out once for these.
+    """
+
+    defined: str
+    used: frozenset[str]
+    opening: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -162,10 +170,7 @@ class Rule:
     alternatives: tuple[Rule, ...] = ()
     used_types: tuple[EventType, ...] = field(init=False, repr=False, compare=False)
     """Every event type the rule reads, terminator first, each once, aggregates included."""
-    used_names: frozenset[str] = field(init=False, repr=False, compare=False)
-    """Their names."""
     wiring: Wiring = field(init=False, repr=False, compare=False)
-    """Many rules have the same: what follows from types alone is worked out once for these."""
     is_strict: bool = field(init=False, repr=False, compare=False)
     """Whether the rule was drawn into a cycle, so that some use sees earlier events alone (S12)."""
 
@@ -176,8 +181,9 @@ class Rule:
             types.setdefault(use.type.name, use.type)
         # Kept, since brokers ask for types with every event, and for all with each rule.
         object.__setattr__(self, "used_types", tuple(types.values()))
-        object.__setattr__(self, "used_names", frozenset(types))
-        object.__setattr__(self, "wiring", (self.defines.name, self.used_names))
+        opening = tuple(one.name for one in self.opening)
+        wiring = Wiring(self.defines.name, frozenset(types), opening)
+        object.__setattr__(self, "wiring", wiring)
         object.__setattr__(self, "is_strict", any(use.strict for use in uses))
 
     def __hash__(self) -> int:

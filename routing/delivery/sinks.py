@@ -296,8 +296,8 @@ class Sinks:
         sink.rules = tuple(
             deployed for name in names for deployed in self._deployments.defining(name)
         )
-        needs = [self._deployments.needs(deployed.rule.name) for deployed in sink.rules]
-        sink.feeds = frozenset(names).union(*needs) - {TIMER.name}
+        below = [self._deployments.published_below(name) for name in names]
+        sink.feeds = frozenset[str]().union(*below) - {TIMER.name}
         if sink.rules:
             self._composite[sink.peer] = sink
             return

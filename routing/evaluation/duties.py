@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from matcher.identity import RULE_SOURCE
 from routing.deployment import Deployed
 from routing.partition.fragments import NO_FRAGMENTS, Fragments
 from routing.partition.places import Division
 from routing.watermarks.ends import users_of
-from rules.pattern import TIMER, Rule
+from rules.pattern import TIMER, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +21,17 @@ class Duties:
 
     rules: Mapping[str, Deployed]
     """The rules that are evaluated here."""
-    texts: Mapping[str, Rule]
-    """All rules, by name."""
-    ranks: Mapping[str, int]
-    """The place of all rules' composite events among simultaneous ones (E4), by source."""
+    alike: Mapping[Wiring, Sequence[str]]
+    """These by what they use and define."""
+    waiting: Sequence[tuple[str, frozenset[str], int]]
+    """Of rules that use the same and do not end one, what they use, and since when one holds."""
     uses: Mapping[str, frozenset[str]]
     """The types that each rule here uses."""
     used: frozenset[str]
     """The types that any of them uses, without Timer."""
     defining: Mapping[str, Sequence[str]]
     """By type, the rules here that define it."""
-    users: Mapping[str, Sequence[str]]
+    users: Mapping[str, Sequence[Wiring]]
     """By type, the rules here whose marks it bears on, through other rules here too."""
     expected: Mapping[str, Sequence[str]]
     """By child, the types that it forwards of its own accord."""
@@ -43,12 +42,12 @@ class Duties:
 
     @property
     def timed(self) -> Mapping[str, frozenset[str]]:
-        """The rules that depend on Timer, each with the types that bear on its mark."""
-        found: dict[str, set[str]] = {rule: set() for rule in self.users.get(TIMER.name, ())}
+        """The rules that depend on Timer, one of those alike, with the types that bear on it."""
+        found: dict[Wiring, set[str]] = {one: set() for one in self.users.get(TIMER.name, ())}
         for name, users in self.users.items() if found else ():
-            for rule in found.keys() & users:
-                found[rule].add(name)
-        return {rule: frozenset(names) for rule, names in found.items()}
+            for one in found.keys() & users:
+                found[one].add(name)
+        return {self.alike[one][0]: frozenset(names) for one, names in found.items()}
 
     def released(self, before: Duties) -> Iterator[tuple[str, frozenset[str]]]:
         """Children with types of which they kept some for a rule until it asked, by the duties
@@ -60,31 +59,40 @@ class Duties:
             yield child, frozenset[str]().union(*found)
 
 
-NO_DUTIES = Duties({}, {}, {}, {}, frozenset(), {}, {}, {}, {}, ())
+NO_DUTIES = Duties({}, {}, (), {}, frozenset(), {}, {}, {}, {}, ())
 
 
 def duties_of(name: str, division: Division) -> Duties:
     """The duties of the broker of that name."""
     places, pulled = division.partition.places, division.partition.pulls
     here = {one.rule.name: one for one in division.rules if places[one.rule.name] == name}
-    uses = {rule: one.uses for rule, one in here.items()}
-    defining: dict[str, list[str]] = {}
+    alike: dict[Wiring, list[str]] = {}
+    waiting: dict[frozenset[str], Deployed] = {}
     for rule, one in here.items():
-        defining.setdefault(one.rule.defines.name, []).append(rule)
+        alike.setdefault(one.rule.wiring, []).append(rule)
+        if one.until is None:
+            first = waiting.setdefault(one.uses, one)
+            if one.begin < first.begin:
+                waiting[one.uses] = one
+    defining: dict[str, list[str]] = {}
+    wirings: dict[str, list[Wiring]] = {}
+    for wiring, rules in alike.items():
+        defining.setdefault(wiring.defined, []).extend(rules)
+        wirings.setdefault(wiring.defined, []).append(wiring)
     below = {
         child: fragments
         for child, father in sorted(division.fathers.items())
         if father == name and (fragments := division.partition.fragments_of(child))
     }
-    in_order = sorted(division.rules, key=lambda one: one.place)
+    binding = users_of({one: one.used for one in alike}, wirings)
     return Duties(
         rules=here,
-        texts={one.rule.name: one.rule for one in division.rules},
-        ranks={RULE_SOURCE + one.rule.name: rank for rank, one in enumerate(in_order)},
-        uses=uses,
-        used=frozenset[str]().union(*uses.values()) - {TIMER.name},
+        alike=alike,
+        waiting=[(one.rule.name, used, one.begin) for used, one in waiting.items()],
+        uses={rule: wiring.used for wiring, rules in alike.items() for rule in rules},
+        used=frozenset[str]().union(*(one.used for one in alike)) - {TIMER.name},
         defining=defining,
-        users=users_of(uses, defining),
+        users=binding,
         expected={child: sorted(own.pushed(pulled)) for child, own in below.items()},
         fragments=below,
         pulled=pulled,

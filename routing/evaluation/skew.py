@@ -133,9 +133,9 @@ class TreeSkew:
         self._limit = limit
         self._lagging: list[WaitingInputs] = []
         """Inputs that have lagged under the present plan."""
-        self._come_to: dict[str, int] = {}
-        """How far the slowest has come, by rule whose types, looked at together, have lagged, be it
-        under the plan before."""
+        self._come_to: dict[frozenset[str], int] = {}
+        """How far the slowest has come of types that, looked at together, have lagged, be it under
+        the plan before."""
         self._is_new = True
         self.must_look = True
         """Whether to look, whatever has come."""
@@ -162,13 +162,13 @@ class TreeSkew:
             self._look_at_all(inputs, progress, waits)
         step = max(lead // 8, 1)
         found: dict[str, int] = {}
+        before, self._come_to = self._come_to, {}
         for one in list(self._lagging):
-            come_to = one.come_to(progress, self._come_to.get(one.rule))
+            come_to = one.come_to(progress, before.get(one.types))
             if come_to is None:
-                self._come_to.pop(one.rule, None)
                 continue
             if isinstance(one, JoinedInputs):
-                self._come_to[one.rule] = come_to
+                self._come_to[one.types] = min(come_to, self._come_to.get(one.types, come_to))
             elif progress.furthest_of(one.types) - come_to <= lead * 3 // 4:
                 self._lagging.remove(one)
                 continue
@@ -183,9 +183,9 @@ class TreeSkew:
         lead, before = self._limit.lead_max_us, self._come_to
         self._come_to = {}
         for one in inputs:
-            lagged = before.get(one.rule) if isinstance(one, JoinedInputs) else None
+            lagged = before.get(one.types) if isinstance(one, JoinedInputs) else None
             if lagged is not None:
-                self._come_to[one.rule] = lagged
+                self._come_to[one.types] = lagged
             come_to, furthest = one.come_to(progress, lagged), progress.furthest_of(one.types)
             ahead = 0 if come_to is None else furthest - come_to
             is_known = lagged is not None

@@ -132,10 +132,15 @@ class TreeEvaluator:
     @property
     def forwards(self) -> Mapping[str, Sequence[str]]:
         """In words, what the fragments here let pass, by rule."""
+        texts = {} if self._division is None else self._division.texts
         return {
-            name: list(tell_fragment(self._duties.texts.get(name), fragment))
+            name: list(tell_fragment(texts.get(name), fragment))
             for name, fragment in sorted(self.forwarder.fragments.items())
         }
+
+    @property
+    def _ranks(self) -> Mapping[str, int]:
+        return {} if self._division is None else self._division.ranks
 
     def output_watermark(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
@@ -188,12 +193,14 @@ class TreeEvaluator:
         self.progress.settle()
         before, duties = self._duties.rules, self._duties_by(division)
         here = duties.rules
-        for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
-            self.engine.remove(gone)
-        new = [one for rule, one in here.items() if before.get(rule) != one]
+        others = [one for rule, one in here.items() if before.get(rule) is not one]
+        new = [one for one in others if before.get(one.rule.name) != one]
+        gone = [rule for rule in before if rule not in here]
+        for rule in (*gone, *(one.rule.name for one in new if one.rule.name in before)):
+            self.engine.remove(rule)
         ahead = self._take_ahead(here)
         self._install([one for one in new if one.rule.name not in ahead], division)
-        self._resume(duties)
+        self._resume(duties, division)
         self.notes.follow(here, {one.rule.name for one in new}, self.engine)
         self._look_at_notes()
         for rule, one in here.items():
@@ -203,7 +210,8 @@ class TreeEvaluator:
         self.engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
         self._division = division
-        self.missing.arrange((one.uses, division.absent_for(rule)) for rule, one in here.items())
+        waiting = here.items() if division.partition.waiting else ()
+        self.missing.arrange((one.uses, division.absent_for(rule)) for rule, one in waiting)
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self.forwarder.follow(division.partition.fragments_of(self._name), since)
         published = division.published.get(self._name, frozenset())
@@ -255,19 +263,25 @@ class TreeEvaluator:
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
         install(self.engine, rules, division.schemas)
 
-    def _resume(self, duties: Duties) -> None:
+    def _resume(self, duties: Duties, division: Division) -> None:
         """Let rules go on from their states (routing.partition.rule_states)."""
         for name, resumed in self._resumed.items():
             if name in duties.rules:
-                rule, rank = duties.rules[name].rule, duties.ranks[RULE_SOURCE + name]
+                rule, rank = duties.rules[name].rule, division.ranks[RULE_SOURCE + name]
                 is_used = rule.defines.name in duties.used
                 resume(self.engine, rule, resumed, rank if is_used else None)
         self._resumed = {}
 
     def _follow_pulls(self, division: Division) -> None:
         """Law 1; what has been evaluated does not depend any more on what is asked for."""
-        since = {one.rule.name: one.since for one in division.rules}
-        fragments, marks = self.forwarder.fragments, self.progress.types
+        since, fragments, marks = (
+            dict[str, int | None](),
+            self.forwarder.fragments,
+            dict[str, int](),
+        )
+        if division.partition.pulls:
+            since = {one.rule.name: one.since for one in division.rules}
+            marks = self.progress.types
 
         def passed(rule: str) -> int:
             if rule in self._duties.rules:
@@ -418,9 +432,8 @@ class TreeEvaluator:
     @property
     def _inputs(self) -> Iterator[WaitingInputs]:
         """Inputs that wait for one another here (skew), but for rules that end."""
-        for name, one in self._duties.rules.items():
-            if name not in self._ending:
-                yield JoinedInputs(name, self._duties.uses[name] - {TIMER.name}, one.begin)
+        for rule, used, since in self._duties.waiting:
+            yield JoinedInputs(rule, used - {TIMER.name}, since)
         for name, evaluation in self.forwarder.evaluations.items():
             fragment, buffer = evaluation.fragment, evaluation.buffer
             if name in self._ending:
@@ -450,7 +463,7 @@ class TreeEvaluator:
                 self.found[source] = size + batch_bytes(batch), batches + 1
             self.progress.take(batch, is_found=True)
             if not self.forwarder.is_idle and self.forwarder.looks_at(batch.type.name):
-                self.forwarder.push(numbered(batch, self._duties.ranks))
+                self.forwarder.push(numbered(batch, self._ranks))
         if notes.rules:
             self._look_at_notes()
 

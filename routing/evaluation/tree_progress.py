@@ -12,7 +12,7 @@ is its output watermark, which may lie beyond its mark (output_watermarks).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.evaluation.duties import NO_DUTIES, Duties
@@ -20,10 +20,9 @@ from routing.order import greatest_time, least_time
 from routing.partition.forwarder import Forwarder
 from routing.watermarks.ends import CLOSED
 from routing.watermarks.output_watermarks import OutputWatermarks
-from routing.watermarks.type_progress import UNSAID, RuleRecord, TypeProgress
+from routing.watermarks.type_progress import UNSAID, RulesRecord, TypeProgress
 from routing.watermarks.watermarks import Watermarks
 from rules.engine.engine import Detector
-from rules.pattern import Rule
 
 
 class TreeProgress:
@@ -36,7 +35,7 @@ class TreeProgress:
         self._type_records = watermarks.type_records
         self._engine = engine
         self._forwarder = forwarder
-        self._rules: dict[str, RuleRecord] = {}
+        self._rules: dict[str, RulesRecord] = {}
         self.front = TIME_MIN
         """The greatest time of an event that is or was here; TIME_MIN for none."""
         self.has_gone_far = False
@@ -53,8 +52,12 @@ class TreeProgress:
         self._is_anew = False
         self._output_watermarks = OutputWatermarks(self._mark)
         self._duties = NO_DUTIES
-        self._looked_at: set[RuleRecord | TypeProgress] = set()
-        """Rules, and the types that they define, that were looked at since the last ``rise``."""
+        self._marks: Mapping[str, int] = {}
+        """Up to where all rules have been evaluated, if that was asked for since ``rise``."""
+        self._output: dict[str, int] = {}
+        """The output watermarks of rules that were looked at since then."""
+        self._looked_at: set[TypeProgress] = set()
+        """The types that they define which were."""
         self._forwarded: frozenset[TypeProgress] = frozenset()
         """The types that rules here define, and that may be forwarded."""
 
@@ -93,6 +96,12 @@ class TreeProgress:
         for one in self._type_records.values():
             one.looked_at_from = TIME_MIN if one.front == TIME_MIN else one.front + step
 
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """Up to where the rules here have been evaluated."""
+        names = tuple(self._rules)
+        return dict(zip(names, self._marks_of(names), strict=True))
+
     def open_mark(self, name: str) -> int:
         """The mark of a type as of now; CLOSED where it has ended, or nothing is known of it."""
         one = self._type_records[name]
@@ -100,21 +109,29 @@ class TreeProgress:
 
     def output_watermarks(self, rules: Iterable[str]) -> dict[str, int]:
         """Up to where it is certain that no more of rules will be found (output_watermarks)."""
-        found = {}
-        for rule in rules:
-            mark, record = self._engine.mark(rule), self._rules.get(rule)
-            known: int | None = None
-            if record is not None and self._is_heard and record not in self._looked_at:
-                self._looked_at.add(record)
-                bound = TIME_MAX
-                for one in record.opening:
-                    here = self._here(one) if one.defining else one.here
-                    bound = min(bound, TIME_MIN if here == UNSAID else here)
-                known = self._output_watermarks.rise(rule, mark, bound)
-            elif record is not None:
+        names = tuple(rules)
+        found = self._output if self._is_heard else {}
+        news = [rule for rule in names if rule not in found]
+        bounds: dict[RulesRecord, int] = {}
+        for rule, mark in zip(news, self._marks_of(news), strict=True):
+            alike, known = self._rules.get(rule), None
+            if alike is not None and self._is_heard:
+                if alike not in bounds:
+                    here = [self._here(one) for one in alike.opening]
+                    bounds[alike] = min([TIME_MIN if one == UNSAID else one for one in here])
+                known = self._output_watermarks.rise(rule, mark, bounds[alike])
+            elif alike is not None:
                 known = self._output_watermarks.of(rule)
             found[rule] = mark if known is None else known
-        return found
+        return {rule: found[rule] for rule in names}
+
+    def _marks_of(self, rules: Sequence[str]) -> Sequence[int]:
+        """Up to where rules have been evaluated: of all, where many of them are asked for."""
+        are_many = 8 * len(rules) > len(self._rules) + 8
+        found = self._marks or (self._engine.marks if are_many else {})
+        if self._is_heard:
+            self._marks = found
+        return [found[one] for one in rules] if found else list(map(self._engine.mark, rules))
 
     # --- deployment ---
 
@@ -151,7 +168,7 @@ class TreeProgress:
     def settle(self) -> None:
         """Rules are about to be others: note how far the types have come that they define."""
         self._here_of_all()
-        self._is_heard = False
+        self._is_heard, self._marks, self._output = False, {}, {}
 
     def arrange(
         self,
@@ -166,12 +183,11 @@ class TreeProgress:
         watermarks = self._watermarks
         for child, released in duties.released(self._duties):
             watermarks.inputs.doubt(child, released)
-        self._duties = duties
+        self._duties, self._marks = duties, {}
         for one in self._type_records.values():
             one.begun = one.front
         self._arrange_types(duties)
-        here = ((*uses, duties.rules[rule].rule.defines.name) for rule, uses in duties.uses.items())
-        coupled = (*here, *together)
+        coupled = (*((*one.used, one.defined) for one in duties.alike), *together)
         watermarks.arrange(duties.uses, duties.defining, duties.timed, coupled, over)
         self._output_watermarks.arrange({name: one.rule for name, one in duties.rules.items()})
         watermarks.inputs.arrange(published, duties.expected)
@@ -183,16 +199,15 @@ class TreeProgress:
             one.is_used = one.opens = False
         for name in duties.used:
             type_records[name].is_used = True
-        self._rules = {
-            name: RuleRecord(
-                name,
-                type_records[one.rule.defines.name],
-                _opening(one.rule, type_records.__getitem__),
+        records = {
+            one: RulesRecord(
+                rules, type_records[one.defined], [type_records[name] for name in one.opening]
             )
-            for name, one in duties.rules.items()
+            for one, rules in duties.alike.items()
         }
+        self._rules = {rule: one for one in records.values() for rule in one.rules}
         for name, users in duties.users.items():
-            type_records[name].users = [self._rules[rule] for rule in users]
+            type_records[name].users = [records[one] for one in users]
 
     # --- inputs ---
 
@@ -220,10 +235,11 @@ class TreeProgress:
         if is_anew:
             self._rise_anew(moved)
         elif self._forwarded:
-            defined = {rule.defined for one in moved for rule in one.users}
+            defined = {alike.defined for one in moved for alike in one.users}
             moved.update(defined & self._forwarded)
         clock = self._watermarks.clock
         self._looked_at.clear()
+        self._marks, self._output = {}, {}
         self._moved, self.have_rules_changed = moved, is_anew or bool(changed)
         have_rules_moved = self.have_rules_changed
         if clock in moved:
@@ -259,9 +275,8 @@ class TreeProgress:
             return self._rules.keys() & wanted
         risen = set(wanted.intersection(self._changed))
         for one in self._moved:
-            for rule in one.users:
-                if rule.name in wanted:
-                    risen.add(rule.name)
+            for alike in one.users:
+                risen.update(wanted.intersection(alike.rules))
         return risen
 
     def _here_of_all(self) -> None:
@@ -290,11 +305,7 @@ class TreeProgress:
         mark = TIME_MAX if one.mark == UNSAID else watermarks.brought(one)
         if one.mark == UNSAID and one.name in watermarks.finished:
             mark = watermarks.beyond_gone(one)
-        for rule in one.defining:
-            if rule.name not in watermarks.over:
-                mark = min(mark, self._engine.mark(rule.name))
+        for alike in one.defining:
+            rules = [rule for rule in alike.rules if rule not in watermarks.over]
+            mark = min([mark, *self._marks_of(rules)])
         return max(mark, watermarks.beyond_gone(one)) if one.has_ended else mark
-
-
-def _opening(rule: Rule, of: Callable[[str], TypeProgress]) -> list[TypeProgress]:
-    return [of(used.name) for used in rule.opening]

@@ -92,12 +92,11 @@ class Centralized:
         }
         known = {one.name for types in published.values() for one in types}
         known |= {rule.defines.name for rule in rules}
-        absent = {
-            rule.name: frozenset(one.name for one in rule.used_types if one != TIMER) - known
-            for rule in rules
-        }
+        known.add(TIMER.name)
         places = {rule.name: tree.root for rule in rules}
-        return Partition(places, fragments, {name: one for name, one in absent.items() if one})
+        waiting = [rule for rule in rules if not rule.wiring.used <= known]
+        absent = {rule.name: rule.wiring.used - known for rule in waiting}
+        return Partition(places, fragments, absent)
 
 
 class DistributedSingleTree:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from matcher.identity import RULE_SOURCE
 from matcher.model import EventType
 from routing.deployment import Deployed
 from routing.partition.placement import Partition, Tree, tree_of
@@ -60,24 +61,35 @@ class Division:
         """The types that nobody advertises and that a rule needs, perhaps through others."""
         if not self.partition.waiting:
             return frozenset()
-        defining, found = self._defining, set[str]()
-        named = self._by_name.get(name)
+        found = set[str]()
+        named = self.texts.get(name)
         waiting, seen = [] if named is None else [named], {name}
         while waiting:
             rule = waiting.pop()
             found |= self.partition.waiting.get(rule.name, frozenset())
-            below = [one for used in rule.used_types for one in defining.get(used.name, ())]
+            below = [one.rule for used in rule.used_types for one in self.defining(used.name)]
             waiting += [one for one in below if one.name not in seen]
             seen.update(one.name for one in below)
         return frozenset(found)
 
     @cached_property
-    def _by_name(self) -> Mapping[str, Rule]:
+    def texts(self) -> Mapping[str, Rule]:
+        """The rules by name."""
         return {one.rule.name: one.rule for one in self.rules}
 
     @cached_property
-    def _defining(self) -> Mapping[str, Sequence[Rule]]:
-        defining: dict[str, list[Rule]] = {}
+    def ranks(self) -> Mapping[str, int]:
+        """The place of all rules' composite events among simultaneous ones (E4), by source."""
+        in_order = sorted(self.rules, key=lambda one: one.place)
+        return {RULE_SOURCE + one.rule.name: rank for rank, one in enumerate(in_order)}
+
+    def defining(self, type_name: str) -> Sequence[Deployed]:
+        """The rules that define a type."""
+        return self._defining.get(type_name, ())
+
+    @cached_property
+    def _defining(self) -> Mapping[str, Sequence[Deployed]]:
+        defining: dict[str, list[Deployed]] = {}
         for one in self.rules:
-            defining.setdefault(one.rule.defines.name, []).append(one.rule)
+            defining.setdefault(one.rule.defines.name, []).append(one)
         return defining

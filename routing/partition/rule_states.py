@@ -143,10 +143,10 @@ def groups_of(rules: Iterable[Rule]) -> Mapping[str, frozenset[str]]:
     """
     known = tuple(rules)
     graph: dict[str, set[str]] = {}
-    for rule in known:
-        for used in rule.used_types:
-            graph.setdefault(used.name, set()).add(rule.defines.name)
-        graph.setdefault(rule.defines.name, set())
+    for defined, used, _ in {rule.wiring: None for rule in known}:
+        for name in used:
+            graph.setdefault(name, set()).add(defined)
+        graph.setdefault(defined, set())
     found = {rule.name: frozenset((rule.name,)) for rule in known if rule.consuming}
     ordered = {name: sorted(above) for name, above in graph.items()}
     for types in components(ordered):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
@@ -38,10 +37,8 @@ def remember(deployed: Iterable[Deployed]) -> None:
     _rules.update(((one.rule.name, one.rule.text), one.rule) for one in deployed)
 
 
-@lru_cache(maxsize=8)
 def known_rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[Deployed, ...]:
     """The rules of these facts, in their order; RuleErrors when they are none."""
-    # Remembered, since in a simulation every broker hears the same.
     schemas = {schema.name: schema for schema in types}
     known, before = _last[0]
     others, found, serial = frozenset(types) ^ known, list[Deployed](), 0
@@ -85,8 +82,7 @@ def _speaks_of(rule: Rule, schemas: Mapping[str, EventType]) -> bool:
 
 def _is_over(rule: Rule, types: Collection[str]) -> bool:
     """Whether a rule speaks of any of these types."""
-    defined, used = rule.wiring
-    return defined in types or not used.isdisjoint(types)
+    return rule.wiring.defined in types or not rule.wiring.used.isdisjoint(types)
 
 
 def _loaded(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from matcher.model import TIME_MAX
 from rules.pattern import TIMER
@@ -15,6 +15,7 @@ Uses = Mapping[str, frozenset[str]]
 """By rule, the types that it uses."""
 Defining = Mapping[str, Sequence[str]]
 """By type, the rules that define it."""
+_Key = TypeVar("_Key", bound=Hashable)
 NEVER = -1, False
 """In place of how often closings have changed: they have not been looked at."""
 
@@ -76,9 +77,13 @@ class Ends:
         return changed
 
 
-def users_of(uses: Uses, defining: Defining) -> dict[str, list[str]]:
-    """By type, the rules whose marks it bears on: those that use it, and those above them."""
-    users: dict[str, list[str]] = {}
+def users_of(
+    uses: Mapping[_Key, frozenset[str]], defining: Mapping[str, Sequence[_Key]]
+) -> dict[str, list[_Key]]:
+    """By type, the rules whose marks it bears on: those that use it, and those above them. A key
+    stands for one, or for some that use and define the same.
+    """
+    users: dict[str, list[_Key]] = {}
     for rule in uses:
         reached = {rule: None}
         waiting = [rule]

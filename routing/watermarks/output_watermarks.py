@@ -45,20 +45,20 @@ class OutputWatermarks:
     def arrange(self, rules: Mapping[str, Rule]) -> None:
         """Replace the rules by these; their marks are to be told anew."""
         known, self._rules = self._rules, {}
-        before, self._types = self._types, {}
-        for name, one_rule in rules.items():
-            opening = []
-            for used in one_rule.opening:
-                one = self._types.get(used.name)
-                if one is None:
-                    waiting = before[used.name].waiting if used.name in before else []
-                    one = self._types[used.name] = _Type(waiting)
-                one.rules.append(name)
-                opening.append(one)
-            rule = self._rules[name] = _Rule(one_rule, opening)
-            was = known.get(name)
-            if was is not None and was.rule == one_rule:
-                rule.output_watermark, rule.is_known = was.output_watermark, was.is_known
+        together: dict[tuple[str, ...], list[str]] = {}
+        for one in self._types.values():
+            one.rules = []
+        for name, rule in rules.items():
+            one_rule = known.get(name)
+            if one_rule is None or (one_rule.rule is not rule and one_rule.rule != rule):
+                types = [self._types.setdefault(used, _Type()) for used in rule.wiring.opening]
+                one_rule = _Rule(rule, types)
+            self._rules[name] = one_rule
+            together.setdefault(rule.wiring.opening, []).append(name)
+        for opening, names in together.items():
+            for used in opening:
+                self._types[used].rules += names
+        self._types = {name: one for name, one in self._types.items() if one.rules}
 
     def forget(self) -> None:
         """Forget what has come: rules begin anew."""
@@ -109,7 +109,7 @@ class _Rule:
 class _Type:
     """A type of terminators: the least and the greatest time of batches that have come."""
 
-    def __init__(self, waiting: list[tuple[int, int]]) -> None:
-        self.waiting = waiting
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, int]] = []
         self.rules: list[str] = []
         """Rules whose terminators are of it."""

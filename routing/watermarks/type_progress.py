@@ -11,6 +11,8 @@ of rules are of one division.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.watermarks.ends import CLOSED
 
@@ -64,9 +66,9 @@ class TypeProgress:
         # TreeProgress
         self.given = UNSAID
         """The greatest mark of it that binds who comes later; it never goes back."""
-        self.users: list[RuleRecord] = []
+        self.users: list[RulesRecord] = []
         """The rules here whose marks it bears on, through other rules here too."""
-        self.defining: list[RuleRecord] = []
+        self.defining: list[RulesRecord] = []
         """The rules here that define it."""
         self.opens = False
         """Whether it is a type of terminators of rules here."""
@@ -99,11 +101,15 @@ class TypeProgress:
         return self.is_published or bool(self.child_watermarks)
 
 
-class RuleRecord:
-    """A rule that is evaluated here: the type that it defines, and those of its terminators."""
+class RulesRecord:
+    """Rules of one wiring that are evaluated here, by name, the type that they define, and those of
+    their terminators.
+    """
 
-    def __init__(self, name: str, defined: TypeProgress, opening: list[TypeProgress]) -> None:
-        self.name = name
+    def __init__(
+        self, rules: Sequence[str], defined: TypeProgress, opening: list[TypeProgress]
+    ) -> None:
+        self.rules = rules
         self.defined = defined
         self.opening = opening
         defined.defining.append(self)

@@ -57,7 +57,7 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
     """Rank rules and decide what is strict; TerminatorCycles where rules could never fire."""
     if _are_apart(rules):
         return Arrangement(tuple(rules), (1,) * len(rules))
-    uses = _graph({rule.wiring for rule in rules})
+    uses = _graph({rule.wiring[:2] for rule in rules})
     cycle_of = {
         name: frozenset(component)
         for component in components(uses)
@@ -66,11 +66,11 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
     }
     decided, ordering = [], set()
     for rule in rules:
-        cycle, names = cycle_of.get(rule.defines.name, frozenset()), rule.used_names
+        cycle, names = cycle_of.get(rule.defines.name, frozenset()), rule.wiring.used
         if cycle or rule.is_strict:  # seldom
             rule = _decide(rule, cycle)
             waited = [use.type.name for use in uses_of(rule) if not use.strict]
-            names = frozenset([*waited, *(type_.name for type_ in rule.opening)])
+            names = frozenset([*waited, *rule.wiring.opening])
         decided.append(rule)
         ordering.add((rule.defines.name, names))
     order = _graph(ordering)  # strict uses order nothing within one instant
@@ -84,8 +84,8 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
 def _are_apart(rules: Sequence[Rule]) -> bool:
     """Whether no rule uses what another defines, as with most: there is nothing to find out."""
     wirings = {rule.wiring for rule in rules}
-    used = frozenset[str]().union(*(used for _, used in wirings))
-    is_apart = used.isdisjoint(defined for defined, _ in wirings)
+    used = frozenset[str]().union(*(one.used for one in wirings))
+    is_apart = used.isdisjoint(one.defined for one in wirings)
     return is_apart and not any(rule.is_strict for rule in rules)
 
 

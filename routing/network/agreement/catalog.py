@@ -19,6 +19,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 
 import msgspec
 
@@ -42,7 +43,7 @@ def catalog_of(
 ) -> Catalog:
     """The catalog of the root."""
     schemas = advertisements.schemas
-    rules = sorted(deployments.rules, key=lambda one: one.serial)
+    rules = sorted(deployments, key=attrgetter("serial"))
     return Catalog(
         tuple(schemas[name] for name in sorted(schemas)),
         tuple([one.facts for one in rules]),
@@ -52,8 +53,10 @@ def catalog_of(
     )
 
 
+@lru_cache(maxsize=8)
 def rules_of(catalog: Catalog) -> tuple[Deployed, ...]:
     """The rules that there are, in their order; RuleErrors when they are none."""
+    # Remembered, since in a simulation every broker hears the same.
     return known_rules(catalog.types, catalog.rules)
 
 

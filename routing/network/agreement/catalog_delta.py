@@ -52,12 +52,15 @@ def difference(before: Sequence[_Row], after: Sequence[_Row]) -> TableDelta[_Row
     """The change of one table."""
     if before is after:
         return (), ()
-    common = set(before) & set(after)
-    if [one for one in before if one in common] != [one for one in after if one in common]:
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((at for at, (was, one) in pairs if was != one), min(len(before), len(after)))
+    olds, news = before[same:], after[same:]
+    common = set(olds) & set(news)
+    if [one for one in olds if one in common] != [one for one in news if one in common]:
         common = set()  # their order is another
     return (
-        tuple(place for place, one in enumerate(before) if one not in common),
-        tuple((place, one) for place, one in enumerate(after) if one not in common),
+        tuple(place for place, one in enumerate(olds, same) if one not in common),
+        tuple((place, one) for place, one in enumerate(news, same) if one not in common),
     )
 
 

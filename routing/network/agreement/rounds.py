@@ -13,6 +13,8 @@ from routing.messages import Report
 from routing.network.recovery.resume_points import Times, least
 from routing.serving.accounts import put_together
 
+BEFORE = TIME_MIN - 1
+"""In place of a time: none is known."""
 ReportedNode = tuple[str, str, tuple[str, ...]]
 """A broker, its father ("" for the root), and what its sources publish or have published."""
 Absent = tuple[tuple[str, tuple[str, ...]], ...]
@@ -22,6 +24,8 @@ Absent = tuple[tuple[str, tuple[str, ...]], ...]
 def combined(own: Report, others: Iterable[Report]) -> Report:
     """The reports of a broker and of its children in answer to one question."""
     reports = (*others, own)
+    if len(reports) == 1:
+        return own
     return Report(
         own.root,
         own.epoch,
@@ -48,8 +52,7 @@ def combined(own: Report, others: Iterable[Report]) -> Report:
 
 def raise_all(known: dict[str, int], said: Iterable[tuple[str, int]]) -> None:
     """Take over the greater times."""
-    for name, time in said:
-        known[name] = max(time, known.get(name, TIME_MIN))
+    known.update([one for one in said if one[1] > known.get(one[0], BEFORE)])
 
 
 def _greatest(tables: Iterable[Times]) -> Times:

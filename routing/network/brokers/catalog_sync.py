@@ -187,7 +187,8 @@ class CatalogSync:
         self._learn_types(catalog, gone, come)
         self._follow_rules(rules, self._adopted, catalog)
         self._loaded = []
-        self._named = frozenset(schema.name for one in rules for schema in one.mentions)
+        wirings = {one.rule.wiring for one in rules}
+        self._named = frozenset[str]().union(*({one.defined, *one.used} for one in wirings))
 
     def _follow_rules(
         self, rules: Sequence[Deployed], published: Iterable[str], catalog: Catalog

@@ -236,7 +236,7 @@ class Pauses:
         rules: dict[str, int] = {}
         for evaluator in detection.evaluators:
             raise_all(marks, evaluator.progress.types.items())
-            raise_all(rules, ((rule, evaluator.engine.mark(rule)) for rule in evaluator.rules))
+            raise_all(rules, evaluator.progress.marks.items())
         raise_all(detection.evaluated, rules.items())
         report = Report(
             pause.root,

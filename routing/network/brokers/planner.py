@@ -41,6 +41,7 @@ from typing import TypeAlias
 
 from matcher.model import TIME_MIN
 from routing.messages import ENTRIES_MAX, Plan, Report
+from routing.network.agreement.catalog import rules_of
 from routing.network.agreement.rounds import Absent, raise_all
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.catalog_sync import CatalogSync
@@ -93,7 +94,7 @@ class Planner:
         anew, whatever else there is.
         """
         agreed, before = self._agreed, self._agreed.division()
-        known = {facts.id for facts in agreed.catalog.rules}
+        known = {one.rule.name for one in rules_of(agreed.catalog)}
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
         waited_for = self._waited_for(found, homes)
         self._learn(found, homes, waited_for, introduce=introduce)
@@ -122,15 +123,14 @@ class Planner:
         staying = {name: types for name, types in homes.items() if types or name not in left}
         self._catalog_sync.conclude({**staying, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened, ended)
-        resume_points = tuple(sorted(resume_from.items()))
         self._detection.is_at_work = False
         yield from rest_of_slice(len(agreed.catalog.rules))
         yield from divide_ahead(agreed.strategy, agreed.catalog)
         after = agreed.divided(plan)
         is_moved = plan.moved or has_moved(known, before, after, self._trees.rerouted)
         if introduce or anew or is_moved or past:
-            plan = replace(plan, anew=True, resume_from=resume_points)
-        return self._trees.plan(plan, found, resume_points, introduce=introduce)
+            plan = replace(plan, anew=True, resume_from=tuple(sorted(resume_from.items())))
+        return self._trees.plan(plan, found, resume_from, introduce=introduce)
 
     def _end_overrun(self, overrun: Times) -> tuple[tuple[str, str, int], ...]:
         """Take rules out of force that have ended by themselves; gives them as in Plan."""
@@ -312,16 +312,12 @@ class Planner:
         """From when on rules have to give their composite events once more: not before what has
         been committed, here or where another part of the network has let go of what it would see.
         """
-        resume_from, detection, committed = {}, self._detection, dict(found.committed)
+        detection, find = self._detection, self._context.deployments.find
         apart = set[str]().union(*away.values())
-        said = self._agreed.resume_points(detection, found, apart, self._context.moment.now)
-        for one in self._context.deployments.rules:
-            name = one.rule.name
-            tables = said, detection.committed, committed, detection.states.marks
-            bounds = [table[name] for table in tables if name in table]
-            if bounds:
-                resume_from[name] = max(bounds)
-        return resume_from
+        found_from = self._agreed.resume_points(detection, found, apart, self._context.moment.now)
+        for known in (detection.committed.items(), found.committed, detection.states.marks.items()):
+            raise_all(found_from, known)
+        return {name: time for name, time in found_from.items() if find(name) is not None}
 
     def _with_owed(self, found: Report) -> Report:
         """The same, with rules owed to brokers with sinks that were apart when they came, and have
@@ -348,9 +344,7 @@ def has_moved(
     if before is None:
         return False
     old, new = before.partition.places, after.partition.places
-    for one in after.rules:
-        name = one.rule.name
-        is_elsewhere = old.get(name) != new[name] or one.rule.defines.name in rerouted
-        if is_elsewhere and name in known:
-            return True
-    return False
+    moved = {name for name, place in new.items() if old.get(name) != place}
+    if rerouted:
+        moved.update(one.rule.name for one in after.rules if one.rule.defines.name in rerouted)
+    return not moved.isdisjoint(known)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from routing.deployment import Deployed
 from routing.messages import Confirmed, SubscriptionAck, SubscriptionUpdate
 from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Waiter
 from routing.network.brokers.context import BrokerContext
@@ -35,10 +34,7 @@ class SubscriptionSync:
     def index(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
         context, router = self._context, self._router
-        defining: dict[str, list[Deployed]] = {}
-        for one in context.deployments.rules:
-            defining.setdefault(one.rule.defines.name, []).append(one)
-        router.index(context.advertisements.schemas, defining)
+        router.index(context.advertisements.schemas, context.deployments.defining)
         father = router.branches.get(router.father or "")
         version = None if father is None else (father, father.wanted_version)
         if father is None:

@@ -175,7 +175,7 @@ class SinkTrees:
         self,
         plan: Plan,
         found: Report,
-        resume_from: tuple[tuple[str, int], ...],
+        resume_from: Mapping[str, int],
         *,
         introduce: bool,
     ) -> Plan:
@@ -188,7 +188,7 @@ class SinkTrees:
         links = self.standing_links(plan)
         if before is not None and _pairs(links) == _pairs(before.links):
             links = before.links  # delays that are measured a little otherwise move no tree
-        plan = replace(plan, links=links, resume_from=resume_from)
+        plan = replace(plan, links=links, resume_from=tuple(sorted(resume_from.items())))
         schemas, trees = self._context.advertisements.schemas, []
         for tree in trees_wanted(found.wants, self._kinds, schemas, plan.number):
             if before is not None and self._goes_on(tree, plan):

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Protocol
 
 from matcher.identity import RULE_SOURCE
@@ -277,8 +278,7 @@ class DividedDetection(Evaluator):
 
     def _resume_points_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
         for tree in self.trees.values():
-            for name in tree.evaluator.rules:
-                yield name, tree.part.due_from(name)
+            yield from tree.part.due_from(tree.evaluator.rules).items()
         own = self.own
         if own is not None:
             for name in sorted(wanted & own.wanted):
@@ -305,10 +305,8 @@ class DividedDetection(Evaluator):
         ``planned``: the resume points of the last plan.
         """
         found = dict(said)
-        for one in self._deployments.rules:
-            name, needs = one.rule.name, self._deployments.needs(one.rule.name)
-            if name in said:
-                continue
+        for name in [one.rule.name for one in self._deployments if one.rule.name not in said]:
+            needs = self._deployments.needs(name)
             if not needs.isdisjoint(apart):
                 found[name] = max(table.get(name, TIME_MIN) for table in (planned, self.committed))
             elif not needs <= self._published_types.union(promises):
@@ -526,7 +524,8 @@ class DividedDetection(Evaluator):
         ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
         events come again that this broker's sinks want.
         """
-        before, reached = self.trees, self._reached()
+        before = self.trees
+        reached = self._reached() if plan.anew or plan.trees or before else {}
         standing: dict[str, ProcessingTree] = {}
         for planned, divided in zip(plan.trees, divisions, strict=True):
             tree = before.get(planned.root)
@@ -562,9 +561,11 @@ class DividedDetection(Evaluator):
 
     def _reached(self) -> Mapping[str, int]:
         """How far this broker has the composite events of the rules that its sinks want."""
-        rules = self._deployments.rules
-        marks = {one.rule.name: self.reached(one.rule.name) for one in rules}
-        return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
+        parts: dict[TreePart, list[str]] = {}
+        for one in self._deployments:
+            parts.setdefault(self._part_of(one.rule.name), []).append(one.rule.name)
+        marks = [one for part, names in parts.items() for one in part.marks_of(names).items()]
+        return {name: mark for name, mark in marks if mark > TIME_MIN}
 
     def install_ahead(
         self, plan: Plan, division: Division, divisions: Sequence[Division]
@@ -841,10 +842,10 @@ class DividedDetection(Evaluator):
     @property
     def front(self) -> int:
         """The greatest mark of a rule that is evaluated, or was told of, here."""
-        evaluated = (one.output_watermark(name) for one in self.evaluators for name in one.rules)
+        found = [one.progress.output_watermarks(one.rules).values() for one in self.evaluators]
         own = self.own
         told = [] if own is None else [own.part.mark_of(name) for name in own.wanted]
-        front: int = max([TIME_MIN, *evaluated, *self._router.marks.values(), *told])
+        front: int = max([TIME_MIN, *chain(*found), *self._router.marks.values(), *told])
         return front
 
     def tell_all_marks(self) -> None:

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 
 from matcher.matching import Matching
 from matcher.model import EventBatch
-from routing.deployment import Deployed
 from routing.evaluation.replay import HasRoom
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, PlanFollowed, SinkTree, SubscriptionUpdate
@@ -108,10 +107,7 @@ class ProcessingTree:
         router.begin_anew((), {}, self._front)
         if self.father is not None:
             router.hear_update(self.father, SubscriptionUpdate(self.filters))
-        defining: dict[str, list[Deployed]] = {}
-        for one in self.division.rules:
-            defining.setdefault(one.rule.defines.name, []).append(one)
-        router.index(self.division.schemas, defining)
+        router.index(self.division.schemas, self.division.defining)
         return router
 
     @property

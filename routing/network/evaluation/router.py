@@ -23,7 +23,7 @@ a tree of its own for Fire: what b2 tells of fire along the single one says noth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -191,7 +191,7 @@ class Router:
                 branch.untold.update(names)
 
     def index(
-        self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
+        self, schemas: Mapping[str, EventType], defining: Callable[[str], Sequence[Deployed]]
     ) -> None:
         """Filters, types or rules have changed."""
         self._wanting.clear()

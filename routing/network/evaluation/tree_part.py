@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from matcher.model import TIME_MIN
 from routing.deployment import Deployed
 from routing.evaluation.tree_evaluator import TreeEvaluator
+from routing.network.agreement.rounds import raise_all
 from routing.network.evaluation.router import Router
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.watermarks.ends import CLOSED
@@ -39,8 +40,14 @@ class TreePart:
 
     def mark_of(self, name: str) -> int:
         """Up to where this broker has a rule's composite events."""
-        before, here = self.router.marks.get(name, TIME_MIN), self.evaluates(name)
-        return max(before, self.evaluator.output_watermark(name)) if here else before
+        return self.marks_of((name,))[name]
+
+    def marks_of(self, names: Collection[str]) -> dict[str, int]:
+        """The same of several."""
+        marks = {name: self.router.marks.get(name, TIME_MIN) for name in names}
+        here = [name for name in names if self.evaluates(name)]
+        raise_all(marks, self.evaluator.progress.output_watermarks(here).items())
+        return marks
 
     def has_ended(self, name: str) -> bool:
         """Whether nobody publishes anything any more for a rule."""
@@ -70,12 +77,13 @@ class TreePart:
         here; of those that it was told something about, and that may still give some.
         """
         names = {name for name in wanted if name in self.router.marks} - self.router.ended
-        return {name: self.due_from(name) for name in sorted(names | self.evaluator.rules.keys())}
+        return self.due_from(sorted(names | self.evaluator.rules.keys()))
 
-    def due_from(self, name: str) -> int:
-        """The same of one; of what is evaluated here, not before it began anew: all had that."""
-        begun = self.resume_from.get(name, TIME_MIN) if self.evaluates(name) else TIME_MIN
-        return max(self.mark_of(name), begun)
+    def due_from(self, names: Collection[str]) -> dict[str, int]:
+        """The same of some; of what is evaluated here, not before it began anew: all had that."""
+        begun, marks = self.resume_from, self.marks_of(names)
+        raise_all(marks, [(one, begun[one]) for one in begun.keys() & names if self.evaluates(one)])
+        return marks
 
     def forget(self, name: str) -> None:
         """Forget a rule that is gone: nothing that was said or found of it counts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from matcher.matching import ON_PROCESSOR, Matching
@@ -99,21 +99,21 @@ class Branch:
     def index(
         self,
         schemas: Mapping[str, EventType],
-        defining: Mapping[str, Sequence[Deployed]],
+        defining: Callable[[str], Sequence[Deployed]],
         changed: Iterable[str] | None = None,
     ) -> None:
         """Filters, types or rules have changed: work out anew what is wanted.
 
-        ``changed``: the types that are others than when this was last called, None for any. Every
-        source that comes or goes changes types for all brokers; what no filter here is of changes
-        nothing.
+        ``defining``: the rules that define a type. ``changed``: the types that are others than when
+        this was last called, None for any. Every source that comes or goes changes types for all
+        brokers; what no filter here is of changes nothing.
         """
         stale, self._stale = self._stale, set()
         stale.update(self._filters if changed is None else self._filters.keys() & changed)
         for name in sorted(stale):
             self._look_at(name, schemas.get(name))
         rules = tuple(
-            rule for name in sorted(defining) if self._fits(name) for rule in defining[name]
+            rule for name in sorted(self._filters) if self._fits(name) for rule in defining(name)
         )
         if rules != self.rules:
             self.rules = rules

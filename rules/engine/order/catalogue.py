@@ -156,7 +156,8 @@ class Catalogue:
     @property
     def marks(self) -> Mapping[str, int]:
         """Each rule's mark: all instants before it have been evaluated."""
-        return {name: self.mark(name) for name in self._rules}
+        marks = {group: self.groups.mark(group) for group in self.groups.numbers}
+        return {name: max(one.floor, marks[one.group]) for name, one in self._rules.items()}
 
     def mark(self, name: str) -> int:
         """One rule's mark."""

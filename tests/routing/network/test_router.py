@@ -8,6 +8,7 @@ from conversation import batches_of, schema_of
 
 from matcher.model import TIME_MAX
 from routing.delivery.subscriptions import PER_TYPE_MAX
+from routing.deployment import Deployed
 from routing.messages import Catalog, RuleFacts, SubscriptionUpdate
 from routing.network.agreement.catalog import rules_of
 from routing.network.evaluation.router import Router
@@ -26,6 +27,11 @@ def router(father: str | None, *children: str) -> Router:
     return made
 
 
+def nothing(name: str) -> tuple[Deployed, ...]:
+    """No rule defines any type."""
+    return ()
+
+
 def told(made: Router, own: list[str]) -> dict[str, SubscriptionUpdate]:
     """What neighbours are told now, numbered as a broker would."""
     found = {}
@@ -39,7 +45,7 @@ def test_each_neighbour_is_told_what_the_others_want() -> None:
     made = router("f", "c", "d")
     made.hear_update("c", SubscriptionUpdate(("Temp(value > 5)",), 1))
     made.hear_update("f", SubscriptionUpdate(("Smoke",)))
-    made.index({"Temp": TEMP}, {})
+    made.index({"Temp": TEMP}, nothing)
     assert told(made, ["Own"]) == {
         "c": SubscriptionUpdate(("Own", "Smoke"), 1),
         "d": SubscriptionUpdate(("Own", "Smoke", "Temp(value > 5)"), 1),
@@ -69,7 +75,7 @@ def test_who_is_told_what_differs_knows_what_he_would_if_told_the_whole(seed: in
         said[name] = random.sample(texts, random.randrange(5))
         assert made.hear_update(name, SubscriptionUpdate(tuple(said[name]), number))
         known = {name: one for name, one in types.items() if random.random() < 0.8}
-        made.index(known, {})
+        made.index(known, nothing)
         if random.random() < 0.2:  # a neighbour has to be told everything anew
             made.branches[random.choice("cdf")].told = None
         if random.random() < 0.1:  # another is in the tree no more, for a while
@@ -104,7 +110,7 @@ def test_events_go_to_who_wants_them_but_not_back() -> None:
     made.hear_update("c", SubscriptionUpdate(("Temp(value > 5)",)))
     made.hear_update("d", SubscriptionUpdate(("Temp",)))
     made.hear_update("f", SubscriptionUpdate(("Temp",)))  # who gets it as a Forward
-    made.index({"Temp": TEMP}, {})
+    made.index({"Temp": TEMP}, nothing)
     batches = batches_of('Temp@1("a", 4) Temp@2("a", 6)', {"Temp": TEMP})
     made.route_down(batches, None, "d")
     assert [(name, len(flow.batches[0])) for name, flow in made.take_flows()] == [("c", 1)]
@@ -135,7 +141,7 @@ def test_events_go_to_who_wants_them_now(seed: int) -> None:
                     child,
                     SubscriptionUpdate(("{}(n > {})".format(*wanted[child]),), number=step + 1),
                 )
-        made.index(schemas, {})
+        made.index(schemas, nothing)
         name, value = random.choice(sorted(schemas)), random.randrange(6)
         sender = random.choice(("c", "d", "e", None))
         made.route_down(batches_of(f"{name}@1({value})", schemas), None, sender)
@@ -175,18 +181,18 @@ def test_very_many_filters_of_a_type_are_asked_of_sources_together() -> None:
     branch = Branch("b")
     texts = tuple(f"Temp(value = {n})" for n in range(PER_TYPE_MAX + 1))
     branch.hear(SubscriptionUpdate(texts, 1))
-    branch.index({"Temp": TEMP}, {})
+    branch.index({"Temp": TEMP}, nothing)
     assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None
     assert branch.offer(batches_of('Temp@3("a", 5)', {"Temp": TEMP}), None) is not None
     branch.hear(SubscriptionUpdate((), 2, texts[:1], 1))
-    branch.index({"Temp": TEMP}, {})
+    branch.index({"Temp": TEMP}, nothing)
     assert branch.offer(batches_of('Temp@3("a", 0)', {"Temp": TEMP}), None) is None
 
 
 def test_a_filter_that_fits_no_known_type_matches_nothing_yet() -> None:
     branch = Branch("b")
     branch.hear(SubscriptionUpdate(("Temp(depth > 3)", "Other()")))
-    branch.index({"Temp": TEMP}, {})
+    branch.index({"Temp": TEMP}, nothing)
     assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None
 
 
@@ -209,11 +215,11 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
         known = {name: one for name, one in schemas.items() if random.random() < 0.7}
         if random.random() < 0.2:
             known |= others
-        defining = {"C": rules} if random.random() < 0.5 else {}
+        there = random.random() < 0.5
         anew = Branch("b")
         anew.hear(SubscriptionUpdate(tuple(told_before)))
         for one in (branch, anew):
-            one.index(known, defining)
+            one.index(known, lambda name, there=there: rules if there and name == "C" else ())
         assert branch.demands.keys() == anew.demands.keys()
         assert branch.rules == anew.rules
         for batch in (one for one in batches if known.get(one.type.name) == one.type):
@@ -226,7 +232,7 @@ def test_the_mark_of_a_rule_that_has_ended_is_not_told() -> None:
     made = Branch("n")
     rules = rules_of(Catalog((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 0),)))
     made.hear(SubscriptionUpdate(("C",)))
-    made.index({"C": rules[0].rule.defines}, {"C": rules})
+    made.index({"C": rules[0].rule.defines}, lambda name: rules)
     told = []
     for mark, ended in ((5, ()), (6, ("C",)), (9, ("C",)), (9, ())):
         made.offer_detected((), None, {"C": mark}, every_mark=True, ended=ended)
