@@ -29,7 +29,7 @@ the rule is there; where rules are known in another order by now, all have later
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
@@ -140,6 +140,11 @@ class Deployments:
 
     def __iter__(self) -> Iterator[Deployed]:
         return iter(self._rules.values())
+
+    @property
+    def ids(self) -> KeysView[str]:
+        """The ids of all rules."""
+        return self._rules.keys()
 
     @property
     def rules(self) -> tuple[Deployed, ...]:
@@ -277,7 +282,8 @@ class Deployments:
     @property
     def ended(self) -> Mapping[str, int]:
         """The last versions of the rules that are not in force any more, by name (Law 4)."""
-        return {name: one for name, one in self._versions.items() if name not in self._in_force}
+        names = self._versions.keys() - self._in_force.keys()
+        return {name: self._versions[name] for name in names}
 
     def adopt(
         self,

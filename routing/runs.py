@@ -1,6 +1,8 @@
-"""Ascending sequence numbers as runs."""
+"""Ascending sequence numbers as runs, and what sequences begin with in common."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,3 +21,10 @@ def runs(numbers: Int64s, runs_max: int = RUNS_MAX) -> tuple[tuple[int, int], ..
         firsts, lasts = firsts[:runs_max], lasts[: runs_max - 1]
         lasts = np.append(lasts, numbers[-1])
     return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def common_start(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many items two sequences begin with in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    different = (place for place, (mine, its) in pairs if mine is not its and mine != its)
+    return next(different, min(len(one), len(other)))

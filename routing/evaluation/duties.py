@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from routing.deployment import Deployed
 from routing.partition.fragments import NO_FRAGMENTS, Fragments
@@ -24,7 +25,7 @@ class Duties:
     alike: Mapping[Wiring, Sequence[str]]
     """These by what they use and define."""
     waiting: Sequence[tuple[str, frozenset[str], int]]
-    """Of rules that use the same and do not end one, what they use, and since when one holds."""
+    """Of rules of one wiring that do not end: the first, what it uses, and since when it holds."""
     uses: Mapping[str, frozenset[str]]
     """The types that each rule here uses."""
     used: frozenset[str]
@@ -66,19 +67,18 @@ def duties_of(name: str, division: Division) -> Duties:
     """The duties of the broker of that name."""
     places, pulled = division.partition.places, division.partition.pulls
     here = {one.rule.name: one for one in division.rules if places[one.rule.name] == name}
-    alike: dict[Wiring, list[str]] = {}
-    waiting: dict[frozenset[str], Deployed] = {}
-    for rule, one in here.items():
-        alike.setdefault(one.rule.wiring, []).append(rule)
-        if one.until is None:
-            first = waiting.setdefault(one.uses, one)
-            if one.begin < first.begin:
-                waiting[one.uses] = one
+    together: dict[Wiring, list[Deployed]] = {}
+    for one in here.values():
+        together.setdefault(one.rule.wiring, []).append(one)
+    alike, waiting = dict[Wiring, list[str]](), list[Deployed]()
     defining: dict[str, list[str]] = {}
     wirings: dict[str, list[Wiring]] = {}
-    for wiring, rules in alike.items():
-        defining.setdefault(wiring.defined, []).extend(rules)
+    for wiring, some in together.items():
+        alike[wiring] = [one.rule.name for one in some]
+        defining.setdefault(wiring.defined, []).extend(alike[wiring])
         wirings.setdefault(wiring.defined, []).append(wiring)
+        if lasting := [one for one in some if one.until is None]:
+            waiting.append(min(lasting, key=attrgetter("place")))
     below = {
         child: fragments
         for child, father in sorted(division.fathers.items())
@@ -88,7 +88,7 @@ def duties_of(name: str, division: Division) -> Duties:
     return Duties(
         rules=here,
         alike=alike,
-        waiting=[(one.rule.name, used, one.begin) for used, one in waiting.items()],
+        waiting=[(one.rule.name, one.uses, one.begin) for one in waiting],
         uses={rule: wiring.used for wiring, rules in alike.items() for rule in rules},
         used=frozenset[str]().union(*(one.used for one in alike)) - {TIMER.name},
         defining=defining,

@@ -215,7 +215,8 @@ class TreeEvaluator:
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self.forwarder.follow(division.partition.fragments_of(self._name), since)
         published = division.published.get(self._name, frozenset())
-        self.progress.arrange(duties, published, self._together, self.engine.over)
+        names = [one.rule.name for one in new]
+        self.progress.arrange(duties, published, self._together, self.engine.over, names)
         self._follow_pulls(division)
         self.skew.begin_anew()
         self.outbox.begin_anew()

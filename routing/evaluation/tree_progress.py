@@ -176,9 +176,11 @@ class TreeProgress:
         published: frozenset[str],
         together: Iterable[Collection[str]],
         over: frozenset[str],
+        new: Iterable[str],
     ) -> None:
         """Set the duties from now on; local sources publish these types. ``settle`` was called.
-        ``together``: types that fragments look at together. ``over`` as in Watermarks.
+        ``together``: types that fragments look at together. ``over`` as in Watermarks; ``new``:
+        rules that were not here, or were others.
         """
         watermarks = self._watermarks
         for child, released in duties.released(self._duties):
@@ -189,7 +191,8 @@ class TreeProgress:
         self._arrange_types(duties)
         coupled = (*((*one.used, one.defined) for one in duties.alike), *together)
         watermarks.arrange(duties.uses, duties.defining, duties.timed, coupled, over)
-        self._output_watermarks.arrange({name: one.rule for name, one in duties.rules.items()})
+        rules = {name: one.rule for name, one in duties.rules.items()}
+        self._output_watermarks.arrange(rules, duties.alike, new)
         watermarks.inputs.arrange(published, duties.expected)
 
     def _arrange_types(self, duties: Duties) -> None:

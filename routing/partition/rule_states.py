@@ -143,7 +143,7 @@ def groups_of(rules: Iterable[Rule]) -> Mapping[str, frozenset[str]]:
     """
     known = tuple(rules)
     graph: dict[str, set[str]] = {}
-    for defined, used, _ in {rule.wiring: None for rule in known}:
+    for defined, used, _ in dict.fromkeys([rule.wiring for rule in known]):
         for name in used:
             graph.setdefault(name, set()).add(defined)
         graph.setdefault(defined, set())

@@ -18,6 +18,7 @@ from matcher.model import EventType
 from matcher.spelling import PLAIN
 from routing.deployment import Deployed
 from routing.messages import RuleFacts
+from routing.runs import common_start
 from rules.checking.dependencies import arrange
 from rules.errors import Problem, RuleErrors
 from rules.language import load
@@ -27,8 +28,8 @@ from rules.syntax.words import scan
 _WORD = re.compile(PLAIN)
 _rules: WeakValueDictionary[tuple[str, str], Rule] = WeakValueDictionary()
 """By id and text, as they are by the types that were known last (the law)."""
-_Known: TypeAlias = tuple[frozenset[EventType], dict[RuleFacts, Deployed]]
-_last: list[_Known] = [(frozenset(), {})]
+_Known: TypeAlias = tuple[frozenset[EventType], tuple[RuleFacts, ...], tuple[Deployed, ...]]
+_last: list[_Known] = [(frozenset(), (), ())]
 """The types and rules that were asked for last: while others come and go, most stay the same."""
 
 
@@ -40,18 +41,23 @@ def remember(deployed: Iterable[Deployed]) -> None:
 def known_rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[Deployed, ...]:
     """The rules of these facts, in their order; RuleErrors when they are none."""
     schemas = {schema.name: schema for schema in types}
-    known, before = _last[0]
-    others, found, serial = frozenset(types) ^ known, list[Deployed](), 0
-    changed = {schema.name for schema in others}
-    for facts in rules:
-        one = before.get(facts)
-        if one is None or one.serial <= serial or (changed and _is_over(one.rule, changed)):
+    known, olds, before = _last[0]
+    changed = {schema.name for schema in frozenset(types) ^ known}
+    wirings = {one.rule.wiring for one in before} if changed else ()
+    if not all(changed.isdisjoint((one.defined, *one.used)) for one in wirings):
+        before = olds = ()
+    same = common_start(olds, rules)
+    found, others = [*before[:same]], dict(zip(olds[same:], before[same:], strict=False))
+    serial = found[-1].serial if found else 0
+    for facts in rules[same:]:
+        one = others.get(facts)
+        if one is None or one.serial <= serial:
             rule = _rule(facts.id, facts.text, schemas)
             one = Deployed(rule, facts.since, facts.version, serial + 1, facts.until, facts.owner)
         serial = one.serial
         found.append(one)
     arrange([one.rule for one in found])  # a cycle is refused here, and nowhere later
-    _last[0] = frozenset(types), dict(zip(rules, found, strict=True))
+    _last[0] = frozenset(types), rules, tuple(found)
     return tuple(found)
 
 
@@ -78,11 +84,6 @@ def _speaks_of(rule: Rule, schemas: Mapping[str, EventType]) -> bool:
     """Whether the types of a rule are these."""
     types = (rule.defines, *rule.used_types)
     return all(schemas.get(one.name) == one for one in types if one != TIMER)
-
-
-def _is_over(rule: Rule, types: Collection[str]) -> bool:
-    """Whether a rule speaks of any of these types."""
-    return rule.wiring.defined in types or not rule.wiring.used.isdisjoint(types)
 
 
 def _loaded(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:

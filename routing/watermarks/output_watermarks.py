@@ -18,10 +18,10 @@ come at once, fire is at 45 s: so is its output watermark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
-from rules.pattern import Rule
+from rules.pattern import Rule, Wiring
 
 EXTENTS_MAX = 64
 
@@ -42,23 +42,25 @@ class OutputWatermarks:
         found = self._rules.get(rule)
         return found.output_watermark if found is not None and found.is_known else None
 
-    def arrange(self, rules: Mapping[str, Rule]) -> None:
-        """Replace the rules by these; their marks are to be told anew."""
-        known, self._rules = self._rules, {}
-        together: dict[tuple[str, ...], list[str]] = {}
+    def arrange(
+        self, rules: Mapping[str, Rule], alike: Mapping[Wiring, Sequence[str]], new: Iterable[str]
+    ) -> None:
+        """Replace the rules by these; their marks are to be told anew. ``alike``: them by wiring;
+        ``new``: those that were not there, or were others.
+        """
+        for name in self._rules.keys() - rules.keys():
+            del self._rules[name]
+        self._types = {
+            name: self._types.get(name, _Type()) for wiring in alike for name in wiring.opening
+        }
+        for name in new:
+            types = [self._types[one] for one in rules[name].wiring.opening]
+            self._rules[name] = _Rule(types)
         for one in self._types.values():
             one.rules = []
-        for name, rule in rules.items():
-            one_rule = known.get(name)
-            if one_rule is None or (one_rule.rule is not rule and one_rule.rule != rule):
-                types = [self._types.setdefault(used, _Type()) for used in rule.wiring.opening]
-                one_rule = _Rule(rule, types)
-            self._rules[name] = one_rule
-            together.setdefault(rule.wiring.opening, []).append(name)
-        for opening, names in together.items():
-            for used in opening:
-                self._types[used].rules += names
-        self._types = {name: one for name, one in self._types.items() if one.rules}
+        for wiring, names in alike.items():
+            for name in wiring.opening:
+                self._types[name].rules += names
 
     def forget(self) -> None:
         """Forget what has come: rules begin anew."""
@@ -99,8 +101,7 @@ class OutputWatermarks:
 class _Rule:
     """One rule: the types of its terminators, and its output watermark."""
 
-    def __init__(self, rule: Rule, opening: list[_Type]) -> None:
-        self.rule = rule
+    def __init__(self, opening: list[_Type]) -> None:
         self.opening = opening
         self.output_watermark = TIME_MIN
         self.is_known = False

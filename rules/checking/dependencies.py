@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from rules.checking.graphs import Graph, components, cycle_through, generations
@@ -86,7 +87,7 @@ def _are_apart(rules: Sequence[Rule]) -> bool:
     wirings = {rule.wiring for rule in rules}
     used = frozenset[str]().union(*(one.used for one in wirings))
     is_apart = used.isdisjoint(one.defined for one in wirings)
-    return is_apart and not any(rule.is_strict for rule in rules)
+    return is_apart and not any(map(attrgetter("is_strict"), rules))
 
 
 def _graph(rules: Iterable[tuple[str, Iterable[str]]]) -> Graph:

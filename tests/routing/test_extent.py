@@ -61,7 +61,7 @@ def test_what_is_found_at_once_goes_to_a_neighbour_in_messages_that_fit(found: E
     """A batch of 235,828 composite events ended the broker that was to send it."""
     branch = Branch("n")
     branch.hear(SubscriptionUpdate(("Smoke()",), 1))
-    branch.index({"Smoke": SMOKE}, {})
+    branch.index({"Smoke": SMOKE}, lambda name: ())
     branch.offer_detected((found,), None, {})
     branch.add_marks((("r", 7),))
     flows = branch.take_flows()

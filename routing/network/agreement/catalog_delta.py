@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from routing.errors import ProtocolError, WireError
 from routing.messages import Catalog, CatalogDelta, Code, TableDelta
+from routing.runs import common_start
 from routing.wire.schemas import event_type_of, flat_schema
 
 _Row = TypeVar("_Row")
@@ -52,8 +53,7 @@ def difference(before: Sequence[_Row], after: Sequence[_Row]) -> TableDelta[_Row
     """The change of one table."""
     if before is after:
         return (), ()
-    pairs = enumerate(zip(before, after, strict=False))
-    same = next((at for at, (was, one) in pairs if was != one), min(len(before), len(after)))
+    same = common_start(before, after)
     olds, news = before[same:], after[same:]
     common = set(olds) & set(news)
     if [one for one in olds if one in common] != [one for one in news if one in common]:

@@ -52,7 +52,9 @@ def combined(own: Report, others: Iterable[Report]) -> Report:
 
 def raise_all(known: dict[str, int], said: Iterable[tuple[str, int]]) -> None:
     """Take over the greater times."""
-    known.update([one for one in said if one[1] > known.get(one[0], BEFORE)])
+    if known:
+        said = [one for one in said if one[1] > known.get(one[0], BEFORE)]
+    known.update(said)
 
 
 def _greatest(tables: Iterable[Times]) -> Times:

@@ -75,15 +75,13 @@ class Agreed:
     def resume_points(
         self, detection: DividedDetection, found: Report, apart: Collection[str], now: float
     ) -> dict[str, int]:
-        """The resume points of all rules by what was found in the whole tree, none before what was
-        committed; ``apart``: types published out of reach, beside those of the plan.
+        """The resume points of all rules by what was found in the whole tree, perhaps before what
+        was committed; ``apart``: types published out of reach, beside those of the plan.
         """
         apart = {*apart, *(one for _, types in self.absent for one in types)}
         planned = {} if self.plan is None else dict(self.plan.resume_from)
         said, promises = dict(found.resume_from), dict(found.promises)
-        return detection.not_before_committed(
-            detection.with_unsaid(said, promises, apart, planned, now)
-        )
+        return detection.with_unsaid(said, promises, apart, planned, now)
 
     def division(self) -> Division | None:
         """How rules are divided over the single tree; None before there was a plan."""

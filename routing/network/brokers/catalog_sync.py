@@ -15,6 +15,7 @@ Temp, which nobody mentions: Temp is known until the next plan.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 
 from matcher.model import EventType
 from routing.deployment import Deployed
@@ -52,6 +53,8 @@ class CatalogSync:
         """The types that rules in force speak of."""
         self._reigns = False
         """Whether this broker was the root when it last looked."""
+        self._made_of: tuple[object, object] = None, None
+        """The types and rules of the catalog that the root has made last; others replace both."""
         self._loaded: list[Rule] = []
         """Rules that were loaded for what is about to be heard."""
 
@@ -66,7 +69,8 @@ class CatalogSync:
         """At the root: tell what is known now. Elsewhere: tell those who have not heard it yet."""
         if not self._agreed.is_planned:
             return
-        if self._router.is_root:
+        made_of = self._advertisements.schemas, self._deployments.rules
+        if self._router.is_root and not all(map(is_, made_of, self._made_of)):
             catalog = self._catalog(dict(self._agreed.catalog.homes), self._agreed.catalog.closed)
             if catalog != self._agreed.catalog:
                 self._agreed.catalog = catalog
@@ -113,6 +117,7 @@ class CatalogSync:
             self._context.send(self._router.father, message)
 
     def _catalog(self, homes: Mapping[str, Iterable[str]], closed: Iterable[str]) -> Catalog:
+        self._made_of = self._advertisements.schemas, self._deployments.rules
         return catalog_of(self._advertisements, self._deployments, homes, closed)
 
     # --- what is heard ---
@@ -270,6 +275,7 @@ class CatalogSync:
         """See whether this broker is the root, or no longer is; what it knows stays known."""
         if self._router.is_root == self._reigns:
             return
+        self._made_of = None, None
         self._reigns = self._router.is_root
         rules = [schema for one in self._deployments.rules for schema in one.mentions]
         catalog = self._agreed.catalog

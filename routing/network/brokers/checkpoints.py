@@ -154,9 +154,9 @@ class Checkpoints:
     def _conclude(self, report: Report) -> None:
         """All below have answered."""
         if self._router.is_root:
-            resume_from = self._agreed.resume_points(
-                self._detection, report, (), self._context.moment.now
-            )
+            now, detection = self._context.moment.now, self._detection
+            said = self._agreed.resume_points(detection, report, (), now)
+            resume_from = detection.not_before_committed(said)
             self._tell_states(resume_from)
             self._commit(CheckpointCommitted(report.number, tuple(sorted(resume_from.items()))))
             if over(self._context.deployments.rules, self._detection.committed):

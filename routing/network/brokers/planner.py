@@ -114,9 +114,8 @@ class Planner:
         self._do_what_was_asked(homes)
         self._detection.changes.drop_over()  # rules below those that have ended with it
         self._detection.resume_points = None
-        resume_from = {
-            name: time for name, time in resume_from.items() if self._context.deployments.find(name)
-        }
+        for name in resume_from.keys() - self._context.deployments.ids:
+            del resume_from[name]
         resume_from.update(past := self._detection.changes.take_past())
         reopened, closed = self._closed_in(found, homes, overdue)
         left = self._inputs.leaving  # one that is back may have a source by now
@@ -312,12 +311,14 @@ class Planner:
         """From when on rules have to give their composite events once more: not before what has
         been committed, here or where another part of the network has let go of what it would see.
         """
-        detection, find = self._detection, self._context.deployments.find
+        detection, rules = self._detection, self._context.deployments.ids
         apart = set[str]().union(*away.values())
-        found_from = self._agreed.resume_points(detection, found, apart, self._context.moment.now)
+        resume_from = self._agreed.resume_points(detection, found, apart, self._context.moment.now)
         for known in (detection.committed.items(), found.committed, detection.states.marks.items()):
-            raise_all(found_from, known)
-        return {name: time for name, time in found_from.items() if find(name) is not None}
+            raise_all(resume_from, known)
+        for name in resume_from.keys() - rules:
+            del resume_from[name]
+        return resume_from
 
     def _with_owed(self, found: Report) -> Report:
         """The same, with rules owed to brokers with sinks that were apart when they came, and have

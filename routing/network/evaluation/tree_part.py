@@ -44,9 +44,11 @@ class TreePart:
 
     def marks_of(self, names: Collection[str]) -> dict[str, int]:
         """The same of several."""
-        marks = {name: self.router.marks.get(name, TIME_MIN) for name in names}
-        here = [name for name in names if self.evaluates(name)]
-        raise_all(marks, self.evaluator.progress.output_watermarks(here).items())
+        told, rules = self.router.marks, self.evaluator.rules.keys() - self._outdated
+        marks = dict.fromkeys(names, TIME_MIN)
+        marks.update([(name, told[name]) for name in told.keys() & marks.keys()])
+        here = self.evaluator.progress.output_watermarks(rules & marks.keys())
+        raise_all(marks, here.items())
         return marks
 
     def has_ended(self, name: str) -> bool:
@@ -82,7 +84,8 @@ class TreePart:
     def due_from(self, names: Collection[str]) -> dict[str, int]:
         """The same of some; of what is evaluated here, not before it began anew: all had that."""
         begun, marks = self.resume_from, self.marks_of(names)
-        raise_all(marks, [(one, begun[one]) for one in begun.keys() & names if self.evaluates(one)])
+        here = [name for name in begun.keys() & marks if self.evaluates(name)]
+        raise_all(marks, [(name, begun[name]) for name in here])
         return marks
 
     def forget(self, name: str) -> None:

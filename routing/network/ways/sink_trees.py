@@ -42,7 +42,7 @@ def kinds_of(known: Catalog, sink_trees: bool = True) -> Kinds:
     """Divide the types into routed and own ones. ``sink_trees``: whether such trees stand."""
     deployed = rules_of(known)
     if not sink_trees:
-        return Kinds(frozenset(one.rule.defines.name for one in deployed), frozenset())
+        return Kinds(frozenset([one.rule.wiring.defined for one in deployed]), frozenset())
     rules = arrange([one.rule for one in deployed]).rules
     published = {name for _, types in known.homes for name in types}
     uses: dict[str, set[str]] = {}

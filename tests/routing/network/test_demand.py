@@ -43,7 +43,7 @@ def test_filters_that_come_and_go_want_together_what_each_wants_alone(seed: int)
         while len(told) < size:
             told.add(random_filter(random))
         branch.hear(SubscriptionUpdate(tuple(told)))
-        branch.index(SCHEMAS, {})
+        branch.index(SCHEMAS, lambda name: ())
         filters = [parse_subscription(text, SCHEMAS) for text in told]
         for count in (1, 5, 60):
             rows = [
@@ -65,7 +65,7 @@ def test_filters_that_come_and_go_want_together_what_each_wants_alone(seed: int)
 def test_one_filter_without_conditions_wants_all() -> None:
     branch = Branch("b")
     branch.hear(SubscriptionUpdate(("Temp", *(f"Temp(n = {number})" for number in range(MANY)))))
-    branch.index(SCHEMAS, {})
+    branch.index(SCHEMAS, lambda name: ())
     rows = [{"room": "a", "value": 1.0, "n": -1}] * 3
     delivery_batch = branch.offer([batch_of(TEMP, rows, source="s", times=[1, 2, 3])], None)
     assert delivery_batch is not None

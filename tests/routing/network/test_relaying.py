@@ -59,7 +59,7 @@ class Net:
             beyond = [one for one in self.wants if self.division.side(name, one) == neighbour]
             texts = set().union(*(self.wants[one] for one in beyond))
             made.hear_update(neighbour, SubscriptionUpdate(tuple(sorted(texts))))
-        made.index(SCHEMAS, DEFINING)
+        made.index(SCHEMAS, lambda name: DEFINING.get(name, ()))
         made.follow_division(self.division)
         return made
 
@@ -196,7 +196,7 @@ def test_who_wants_something_later_is_told_what_does_not_move_any_more(ends: boo
     for router in net.routers.values():
         router.follow_division(net.division)
     b1.hear_update("b2", SubscriptionUpdate(("C0", "C1")))
-    b1.index(SCHEMAS, DEFINING)
+    b1.index(SCHEMAS, lambda name: DEFINING.get(name, ()))
     b1.repeat_marks()
     net._take("b1")
     settle(net, random)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from routing.order import greatest_time, least_time
 from routing.watermarks import output_watermarks
 from routing.watermarks.output_watermarks import OutputWatermarks
 from rules.engine.engine import Detections
-from rules.pattern import Rule
+from rules.pattern import Rule, Wiring
 
 S = 1_000_000
 SCHEMAS = {name: schema_of(f"{name}(n: int)") for name in ("A", "B")}
@@ -45,8 +45,15 @@ MARKS: dict[str, int] = {}
 def made() -> OutputWatermarks:
     MARKS.clear()
     found = OutputWatermarks(lambda rule: MARKS.get(rule, TIME_MIN))
-    found.arrange(deployed())
+    arrange(found, deployed(), deployed())
     return found
+
+
+def arrange(found: OutputWatermarks, rules: Mapping[str, Rule], new: Iterable[str]) -> None:
+    alike: dict[Wiring, list[str]] = {}
+    for name, rule in rules.items():
+        alike.setdefault(rule.wiring, []).append(name)
+    found.arrange(rules, alike, new)
 
 
 def outlook_of(found: OutputWatermarks, rule: str, mark: int, types: Mapping[str, int]) -> int:
@@ -96,7 +103,7 @@ def test_a_batch_that_is_evaluated_in_part_may_go_on_at_once() -> None:
     assert outlook_of(found, "r", 3 * S, types) == 5 * S
     assert outlook_of(found, "r", 6 * S, types) == 6 * S
     found.forget()
-    found.arrange(deployed())
+    arrange(found, deployed(), deployed())
     assert outlook_of(found, "r", 7 * S, types) == 9 * S
 
 
@@ -105,12 +112,12 @@ def test_an_outlook_outlasts_plans_until_its_rule_begins_anew_or_is_another() ->
     found, there = made(), deployed()
     assert outlook_of(found, "r", 3 * S, {"A": 9 * S}) == 9 * S
     assert outlook_of(found, "s", 3 * S, {"B": 9 * S}) == 9 * S
-    found.arrange({"r": there["r"], "s": there["t"]})
+    arrange(found, {"r": there["r"], "s": there["t"]}, ["s"])
     assert found.of("r") == 9 * S
     assert outlook_of(found, "r", 3 * S, {"A": 7 * S}) == 9 * S
     assert outlook_of(found, "s", 3 * S, {"B": 7 * S}) == 7 * S
     found.forget()
-    found.arrange(there)
+    arrange(found, there, there)
     assert found.of("r") is None
     assert outlook_of(found, "r", 3 * S, {"A": 7 * S}) == 7 * S
 
