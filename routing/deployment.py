@@ -29,7 +29,7 @@ the rule is there; where rules are known in another order by now, all have later
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
@@ -80,11 +80,6 @@ class Deployed:
         object.__setattr__(self, "facts", facts)
 
     @property
-    def uses(self) -> frozenset[str]:
-        """The names of the types that it uses."""
-        return self.rule.wiring.used
-
-    @property
     def begin(self) -> int:
         """``since`` as a time, TIME_MIN for the beginning."""
         return TIME_MIN if self.since is None else self.since
@@ -94,11 +89,6 @@ class Deployed:
         """``until`` as a time, TIME_MAX where nobody knows yet."""
         return TIME_MAX if self.until is None else self.until
 
-    @property
-    def mentions(self) -> tuple[EventType, ...]:
-        """The types that it names, each once, ``Timer`` apart."""
-        return self.rule.mentions
-
 
 class Deployments:
     """All rules by id: those in force, at most ``rules_max``, and those that end (Law 3).
@@ -107,7 +97,8 @@ class Deployments:
     """
 
     def __init__(self, config: NodeConfig) -> None:
-        self._rules: dict[str, Deployed] = {}
+        self.by_id: dict[str, Deployed] = {}
+        """All rules."""
         self._in_order: tuple[Deployed, ...] | None = ()
         """The same in their order; None until somebody asks."""
         self._in_force: dict[str, Deployed] = {}
@@ -133,24 +124,19 @@ class Deployments:
 
     def configure(self, config: NodeConfig) -> None:
         """Take over the limit."""
-        self._rules_max = config.rules_max
+        self.by_id_max = config.rules_max
 
     def __len__(self) -> int:
-        return len(self._rules)
+        return len(self.by_id)
 
     def __iter__(self) -> Iterator[Deployed]:
-        return iter(self._rules.values())
-
-    @property
-    def ids(self) -> KeysView[str]:
-        """The ids of all rules."""
-        return self._rules.keys()
+        return iter(self.by_id.values())
 
     @property
     def rules(self) -> tuple[Deployed, ...]:
         """All rules, in their order (E4)."""
         if self._in_order is None:
-            self._in_order = tuple(sorted(self._rules.values(), key=attrgetter("place")))
+            self._in_order = tuple(sorted(self.by_id.values(), key=attrgetter("place")))
         return self._in_order
 
     @property
@@ -161,13 +147,13 @@ class Deployments:
     @property
     def ending(self) -> tuple[Deployed, ...]:
         """Rules that are known to end (Law 3)."""
-        if len(self._rules) == len(self._in_force):
+        if len(self.by_id) == len(self._in_force):
             return ()
-        return tuple(one for one in self._rules.values() if one.until is not None)
+        return tuple(one for one in self.by_id.values() if one.until is not None)
 
     def find(self, rule: str) -> Deployed | None:
         """The rule of that id, if there is one."""
-        return self._rules.get(rule)
+        return self.by_id.get(rule)
 
     def find_in_force(self, name: str) -> Deployed | None:
         """The version of the rule of that name that is in force, if there is one."""
@@ -196,7 +182,7 @@ class Deployments:
 
     def needs(self, rule_name: str) -> frozenset[str]:
         """The published types (``Timer`` too) whose marks bind a rule, through all rules below."""
-        return self._needs[self._rules[rule_name].uses]
+        return self._needs[self.by_id[rule_name].rule.wiring.used]
 
     def are_over(self, type_name: str) -> bool:
         """Whether some rule names a type."""
@@ -229,8 +215,8 @@ class Deployments:
                     Code.IN_USE,
                     f"a rule named {rule.name} is deployed; replace it, or remove it first",
                 )
-        if len(self._in_force) - len(gone) + len(rules.rules) > self._rules_max:
-            raise Refusal(Code.LIMIT, f"more than {self._rules_max} rules (rules_max)")
+        if len(self._in_force) - len(gone) + len(rules.rules) > self.by_id_max:
+            raise Refusal(Code.LIMIT, f"more than {self.by_id_max} rules (rules_max)")
         in_force = [one.rule for one in self._in_force.values() if one.name not in gone]
         ending = [one.rule for one in (*self.ending, *replaced)]
         try:
@@ -267,7 +253,7 @@ class Deployments:
             self._versions[rule.name] = version
             self._take_turn(named.name)
         self._exchange((), added)
-        self._rules.update((deployed.rule.name, deployed) for deployed in added)
+        self.by_id.update((deployed.rule.name, deployed) for deployed in added)
         self._in_force.update((deployed.name, deployed) for deployed in added)
         return tuple(added)
 
@@ -295,16 +281,16 @@ class Deployments:
 
         Gives the ids that mean no rule any more, or another than before.
         """
-        before = self._rules
-        self._rules = after = {deployed.rule.name: deployed for deployed in rules}
+        before = self.by_id
+        self.by_id = after = {deployed.rule.name: deployed for deployed in rules}
         moved = [name for name, one in before.items() if after.get(name) is not one]
         come = [one for name, one in after.items() if before.get(name) is not one]
         self._exchange([before[name] for name in moved], come)
-        self._in_force = {one.name: one for one in self._rules.values() if one.until is None}
+        self._in_force = {one.name: one for one in self.by_id.values() if one.until is None}
         gone = tuple(name for name in moved if after.get(name) != before[name])
         self._versions.update(ended)
         self._versions.update((name, one.version) for name, one in self._in_force.items())
-        self._serial = max((one.serial for one in self._rules.values()), default=0)
+        self._serial = max((one.serial for one in self.by_id.values()), default=0)
         advertised = frozenset(published)
         if moved or come or advertised.intersection(self._defining) != self._published:
             self._take_turns()
@@ -313,15 +299,15 @@ class Deployments:
 
     def end(self, rule: str, until: int) -> Deployed:
         """Let a rule in force hold up to an instant (Law 3)."""
-        before = self._rules[rule]
-        ending = self._rules[rule] = replace(before, until=until)
+        before = self.by_id[rule]
+        ending = self.by_id[rule] = replace(before, until=until)
         self._exchange((before,), (ending,))
         del self._in_force[ending.name]
         return ending
 
     def drop(self, rule: str) -> Deployed:
         """Drop a rule that ends. ``rearrange`` must follow."""
-        gone = self._rules.pop(rule)
+        gone = self.by_id.pop(rule)
         self._exchange((gone,), ())
         return gone
 
@@ -349,7 +335,7 @@ class Deployments:
     def _take_turns(self) -> None:
         """Others are known than before, perhaps in another order (Law 6)."""
         before, self._turns = self._turns, {}
-        rules = sorted(self._rules, key=lambda one: self._rules[one].serial)
+        rules = sorted(self.by_id, key=lambda one: self.by_id[one].serial)
         known = [before[one] for one in rules if one in before]
         is_order_kept = known == sorted(known) and before.keys().isdisjoint(rules[len(known) :])
         for one in rules:
@@ -364,8 +350,8 @@ class Deployments:
 
     def _forget_turns(self) -> None:
         """Of rules that are gone, once there are many of them."""
-        if len(self._turns) > 2 * (1 + len(self._rules)):
-            self._turns = {one: turn for one, turn in self._turns.items() if one in self._rules}
+        if len(self._turns) > 2 * (1 + len(self.by_id)):
+            self._turns = {one: turn for one, turn in self._turns.items() if one in self.by_id}
 
     def needs_of_new(
         self, rules: RuleSet, published: Iterable[str]

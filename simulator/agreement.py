@@ -144,7 +144,7 @@ def _plan_of(broker: Broker) -> tuple[str, int, int] | None:
 def _check_types(part: Part, root: Broker) -> Iterator[str]:
     """The root knows the types of the sources that are there, and those that rules speak of."""
     rules = root.context.deployments.rules
-    needed = {schema.name for one in rules for schema in one.mentions}
+    needed = {schema.name for one in rules for schema in one.rule.mentions}
     for source in part.sources:
         needed.update(one.name for one in source.advertised)
     known = root.context.advertisements.schemas.keys()

@@ -95,7 +95,7 @@ class ArrivalEvaluator(TreeEvaluator):
         detections = self._evaluate_stamped(now) if self._duties.rules else NOTHING
         for batch in detections.batches:
             if self.forwarder.looks_at(batch.type.name):
-                self.forwarder.push(numbered(batch, self._ranks))
+                self.forwarder.push(numbered(batch, self._division.ranks))
         ends = self.forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.answered)
         self.outbox.post(self.forwarder.advance({}), answers=ends)
         return detections

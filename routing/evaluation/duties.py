@@ -23,7 +23,7 @@ class Duties:
     rules: Mapping[str, Deployed]
     """The rules that are evaluated here."""
     alike: Mapping[Wiring, Sequence[str]]
-    """These by what they use and define."""
+    """Their names by wiring."""
     waiting: Sequence[tuple[str, frozenset[str], int]]
     """Of rules of one wiring that do not end: the first, what it uses, and since when it holds."""
     uses: Mapping[str, frozenset[str]]
@@ -88,7 +88,7 @@ def duties_of(name: str, division: Division) -> Duties:
     return Duties(
         rules=here,
         alike=alike,
-        waiting=[(one.rule.name, one.uses, one.begin) for one in waiting],
+        waiting=[(one.rule.name, one.rule.wiring.used, one.begin) for one in waiting],
         uses={rule: wiring.used for wiring, rules in alike.items() for rule in rules},
         used=frozenset[str]().union(*(one.used for one in alike)) - {TIMER.name},
         defining=defining,

@@ -36,7 +36,7 @@ from routing.messages import Forward
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Demanded, Forwarder
 from routing.partition.fragment_text import tell_fragment
-from routing.partition.places import Division as Division
+from routing.partition.places import NO_DIVISION, Division as Division
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.questions import Answers, AskedSpans
 from routing.partition.rule_states import ResumedRule, StateNotes, resume
@@ -80,7 +80,7 @@ class TreeEvaluator:
         self._to_come: tuple[Division, Duties] | None = None
         """The duties by a division that is to come, worked out ahead."""
         self.missing = MissingTypes(waiting_events_max)
-        self._division: Division | None = None
+        self._division = NO_DIVISION
         self._fresh: list[EventBatch] = []
         self._late: list[EventBatch] = []
         """Events that have come, and that ``_take_come`` has yet to give to all here."""
@@ -132,15 +132,10 @@ class TreeEvaluator:
     @property
     def forwards(self) -> Mapping[str, Sequence[str]]:
         """In words, what the fragments here let pass, by rule."""
-        texts = {} if self._division is None else self._division.texts
         return {
-            name: list(tell_fragment(texts.get(name), fragment))
+            name: list(tell_fragment(self._division.texts.get(name), fragment))
             for name, fragment in sorted(self.forwarder.fragments.items())
         }
-
-    @property
-    def _ranks(self) -> Mapping[str, int]:
-        return {} if self._division is None else self._division.ranks
 
     def output_watermark(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
@@ -211,12 +206,14 @@ class TreeEvaluator:
         self._duties = duties
         self._division = division
         waiting = here.items() if division.partition.waiting else ()
-        self.missing.arrange((one.uses, division.absent_for(rule)) for rule, one in waiting)
+        self.missing.arrange(
+            (one.rule.wiring.used, division.absent_for(rule)) for rule, one in waiting
+        )
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self.forwarder.follow(division.partition.fragments_of(self._name), since)
         published = division.published.get(self._name, frozenset())
-        names = [one.rule.name for one in new]
-        self.progress.arrange(duties, published, self._together, self.engine.over, names)
+        stay = here.keys() - {one.rule.name for one in new}
+        self.progress.arrange(duties, published, self._together, self.engine.over, stay)
         self._follow_pulls(division)
         self.skew.begin_anew()
         self.outbox.begin_anew()
@@ -427,8 +424,7 @@ class TreeEvaluator:
 
     def _waits(self, rule: str) -> bool:
         """Whether a rule of the tree waits for types that nobody publishes or has published."""
-        division = self._division
-        return division is not None and bool(division.absent_for(rule))
+        return bool(self._division.absent_for(rule))
 
     @property
     def _inputs(self) -> Iterator[WaitingInputs]:
@@ -464,7 +460,7 @@ class TreeEvaluator:
                 self.found[source] = size + batch_bytes(batch), batches + 1
             self.progress.take(batch, is_found=True)
             if not self.forwarder.is_idle and self.forwarder.looks_at(batch.type.name):
-                self.forwarder.push(numbered(batch, self._ranks))
+                self.forwarder.push(numbered(batch, self._division.ranks))
         if notes.rules:
             self._look_at_notes()
 

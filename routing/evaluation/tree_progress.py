@@ -114,15 +114,15 @@ class TreeProgress:
         news = [rule for rule in names if rule not in found]
         bounds: dict[RulesRecord, int] = {}
         for rule, mark in zip(news, self._marks_of(news), strict=True):
-            alike, known = self._rules.get(rule), None
-            if alike is not None and self._is_heard:
-                if alike not in bounds:
-                    here = [self._here(one) for one in alike.opening]
-                    bounds[alike] = min([TIME_MIN if one == UNSAID else one for one in here])
-                known = self._output_watermarks.rise(rule, mark, bounds[alike])
-            elif alike is not None:
-                known = self._output_watermarks.of(rule)
-            found[rule] = mark if known is None else known
+            alike = self._rules.get(rule)
+            if alike is None or not self._is_heard:
+                found[rule] = max(mark, self._output_watermarks.of(rule))
+                continue
+            if alike not in bounds:
+                here = [self._here(self._type_records[name]) for name in alike.wiring.opening]
+                bounds[alike] = min([TIME_MIN if one == UNSAID else one for one in here])
+            opening, bound = alike.wiring.opening, bounds[alike]
+            found[rule] = self._output_watermarks.rise(rule, opening, mark, bound)
         return {rule: found[rule] for rule in names}
 
     def _marks_of(self, rules: Sequence[str]) -> Sequence[int]:
@@ -176,11 +176,11 @@ class TreeProgress:
         published: frozenset[str],
         together: Iterable[Collection[str]],
         over: frozenset[str],
-        new: Iterable[str],
+        stay: Collection[str],
     ) -> None:
         """Set the duties from now on; local sources publish these types. ``settle`` was called.
-        ``together``: types that fragments look at together. ``over`` as in Watermarks; ``new``:
-        rules that were not here, or were others.
+        ``together``: types that fragments look at together. ``over`` as in Watermarks,
+        ``stay`` as in OutputWatermarks.
         """
         watermarks = self._watermarks
         for child, released in duties.released(self._duties):
@@ -191,8 +191,7 @@ class TreeProgress:
         self._arrange_types(duties)
         coupled = (*((*one.used, one.defined) for one in duties.alike), *together)
         watermarks.arrange(duties.uses, duties.defining, duties.timed, coupled, over)
-        rules = {name: one.rule for name, one in duties.rules.items()}
-        self._output_watermarks.arrange(rules, duties.alike, new)
+        self._output_watermarks.arrange(duties.alike, stay)
         watermarks.inputs.arrange(published, duties.expected)
 
     def _arrange_types(self, duties: Duties) -> None:
@@ -203,10 +202,7 @@ class TreeProgress:
         for name in duties.used:
             type_records[name].is_used = True
         records = {
-            one: RulesRecord(
-                rules, type_records[one.defined], [type_records[name] for name in one.opening]
-            )
-            for one, rules in duties.alike.items()
+            one: RulesRecord(rules, one, type_records) for one, rules in duties.alike.items()
         }
         self._rules = {rule: one for one in records.values() for rule in one.rules}
         for name, users in duties.users.items():

@@ -93,3 +93,6 @@ class Division:
         for one in self.rules:
             defining.setdefault(one.rule.defines.name, []).append(one)
         return defining
+
+
+NO_DIVISION = Division(Partition({}, {}, {}), {}, {}, (), {})

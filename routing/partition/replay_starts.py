@@ -164,13 +164,6 @@ class _Tracing:
         return TIME_MAX if mark >= self._until.get(name, TIME_MAX) else mark
 
 
-def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> Mapping[str, int]:
-    """For each rule, how far back it sees when it is evaluated once more without any state; nothing
-    for those of which nothing is needed any more.
-    """
-    return replay_starts(rules, due).starts
-
-
 def horizons(
     rules: Sequence[Deployed],
     due: Mapping[str, int],

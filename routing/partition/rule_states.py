@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from matcher.identity import RULE_SOURCE, event_key
 from matcher.model import TIME_MAX, TIME_MIN, Causes, EventBatch, Int64s, UInt64s
+from routing.deployment import Deployed
 from routing.partition.composites import numbered
 from routing.partition.derivation import reach_of
 from rules.checking.graphs import components
@@ -49,23 +49,6 @@ class ResumedRule:
     found: Sequence[EventBatch]
 
 
-class DeployedRule(Protocol):
-    """A rule that is deployed (routing.deployment)."""
-
-    @property
-    def rule(self) -> Rule:
-        """The rule."""
-        ...
-
-
-class Marked(Protocol):
-    """An engine, as far as it says up to when rules have been evaluated."""
-
-    def mark(self, name: str) -> int:
-        """The mark of one rule."""
-        ...
-
-
 class StateNotes:
     """Composite events of rules whose memory no window bounds, since their states were told."""
 
@@ -79,7 +62,7 @@ class StateNotes:
         """Composite events that are noted, and that were when states were last told."""
 
     def follow(
-        self, rules: Mapping[str, DeployedRule], new: Collection[str], engine: Marked
+        self, rules: Mapping[str, Deployed], new: Collection[str], engine: Intervals
     ) -> None:
         """Note what these rules find from now on, as far as no window bounds their memory. ``new``:
         those that have been evaluated nowhere yet, but for what their states say.

@@ -226,7 +226,9 @@ class RuleChanges:
     def _while_it_ends(self, schema: EventType, ends: Mapping[Deployed, int]) -> str:
         """In words, until when a type has this schema, if only rules that end rely on it."""
         ending = [replace(one, until=until) for one, until in ends.items()]
-        ending = [one for one in (*ending, *self._deployments.ending) if schema in one.mentions]
+        ending = [
+            one for one in (*ending, *self._deployments.ending) if schema in one.rule.mentions
+        ]
         known = self._advertisements[schema.name]
         if known.advertisers or known.mentions > len(ending):
             return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from matcher.model import TIME_MAX
 from rules.pattern import TIMER
@@ -18,34 +18,6 @@ Defining = Mapping[str, Sequence[str]]
 _Key = TypeVar("_Key", bound=Hashable)
 NEVER = -1, False
 """In place of how often closings have changed: they have not been looked at."""
-
-
-class Named(Protocol):
-    """A type."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-
-class Closings(Protocol):
-    """Word of the types of which nothing is published any more."""
-
-    @property
-    def types(self) -> Iterable[Named]:
-        """The types of which something is said."""
-        ...
-
-    @property
-    def closed(self) -> Iterable[Named]:
-        """The types of which nothing is published any more."""
-        ...
-
-    @property
-    def closings(self) -> int:
-        """How often these have changed."""
-        ...
 
 
 class Ends:
@@ -64,13 +36,16 @@ class Ends:
         """There are these rules from now on."""
         self._uses, self._defining, self.looked_at = uses, defining, NEVER
 
-    def look(self, inputs: Closings, *, is_timed: bool) -> tuple[Collection[str], Collection[str]]:
+    def look(
+        self, closed: Collection[str], said: Collection[str], closings: int, *, is_timed: bool
+    ) -> tuple[Collection[str], Collection[str]]:
         """See what has ended. Gives the types that have ended, or have not any more, and such
-        rules. ``is_timed``: the clock counts.
+        rules. ``closed``: the types of which nothing is published any more, ``closings``: how often
+        these have changed; ``said``: those of which something is said. ``is_timed``: the clock
+        counts.
         """
-        self.looked_at = inputs.closings, is_timed
-        gone = {one.name for one in inputs.closed}
-        gone.update(self._defining.keys() - {one.name for one in inputs.types})
+        self.looked_at = closings, is_timed
+        gone = {*closed, *(self._defining.keys() - said)}
         types, rules = ended(gone, self._uses, self._defining, is_timed=is_timed)
         changed = types ^ self.types, (rules ^ self.rules).intersection(self._uses)
         self.types, self.rules = types, rules

@@ -18,10 +18,10 @@ come at once, fire is at 45 s: so is its output watermark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
-from rules.pattern import Rule, Wiring
+from rules.pattern import Wiring
 
 EXTENTS_MAX = 64
 
@@ -33,38 +33,31 @@ class OutputWatermarks:
 
     def __init__(self, mark: Callable[[str], int]) -> None:
         self._mark = mark
-        self._rules: dict[str, _Rule] = {}
+        self._found: dict[str, int] = {}
+        """By rule, its output watermark, where ``rise`` was called for it."""
         self._types: dict[str, _Type] = {}
         """The types of terminators."""
 
-    def of(self, rule: str) -> int | None:
-        """The output watermark of a rule; None for one that ``rise`` was not called for."""
-        found = self._rules.get(rule)
-        return found.output_watermark if found is not None and found.is_known else None
+    def of(self, rule: str) -> int:
+        """The output watermark of a rule; TIME_MIN for one that ``rise`` was not called for."""
+        return self._found.get(rule, TIME_MIN)
 
-    def arrange(
-        self, rules: Mapping[str, Rule], alike: Mapping[Wiring, Sequence[str]], new: Iterable[str]
-    ) -> None:
-        """Replace the rules by these; their marks are to be told anew. ``alike``: them by wiring;
-        ``new``: those that were not there, or were others.
+    def arrange(self, alike: Mapping[Wiring, Sequence[str]], stay: Collection[str]) -> None:
+        """Replace the rules by these, by wiring; their marks are to be told anew. ``stay``: those
+        that were there before, and are no others.
         """
-        for name in self._rules.keys() - rules.keys():
-            del self._rules[name]
-        self._types = {
-            name: self._types.get(name, _Type()) for wiring in alike for name in wiring.opening
-        }
-        for name in new:
-            types = [self._types[one] for one in rules[name].wiring.opening]
-            self._rules[name] = _Rule(types)
-        for one in self._types.values():
-            one.rules = []
+        for name in self._found.keys() - stay:
+            del self._found[name]
+        before, self._types = self._types, {}
         for wiring, names in alike.items():
-            for name in wiring.opening:
-                self._types[name].rules += names
+            for used in wiring.opening:
+                if used not in self._types:
+                    self._types[used] = _Type(before[used].waiting if used in before else [])
+                self._types[used].rules += names
 
     def forget(self) -> None:
         """Forget what has come: rules begin anew."""
-        self._rules = {}
+        self._found = {}
         for one in self._types.values():
             one.waiting = []
 
@@ -81,36 +74,24 @@ class OutputWatermarks:
             least, greatest = min(first, least), max(last, greatest)
         one.waiting.append((least, greatest))
 
-    def rise(self, rule: str, mark: int, bound: int) -> int:
+    def rise(self, rule: str, opening: Iterable[str], mark: int, bound: int) -> int:
         """A rule has been evaluated up to a mark; gives its output watermark.
 
-        ``bound``: the least mark of the types of its terminators.
+        ``opening``: the types of its terminators; ``bound``: the least mark of these.
         """
-        one = self._rules[rule]
         if bound > mark:
-            for opened in one.opening:
-                for least, greatest in opened.waiting:
+            for name in opening:
+                for least, greatest in self._types[name].waiting:
                     if greatest >= mark:
                         bound = min(bound, max(least, mark))
-        bound = max(bound, mark)
-        if not one.is_known or bound > one.output_watermark:
-            one.output_watermark, one.is_known = bound, True
-        return one.output_watermark
-
-
-class _Rule:
-    """One rule: the types of its terminators, and its output watermark."""
-
-    def __init__(self, opening: list[_Type]) -> None:
-        self.opening = opening
-        self.output_watermark = TIME_MIN
-        self.is_known = False
+        found = self._found[rule] = max(bound, mark, self.of(rule))
+        return found
 
 
 class _Type:
     """A type of terminators: the least and the greatest time of batches that have come."""
 
-    def __init__(self) -> None:
-        self.waiting: list[tuple[int, int]] = []
+    def __init__(self, waiting: list[tuple[int, int]]) -> None:
+        self.waiting = waiting
         self.rules: list[str] = []
         """Rules whose terminators are of it."""

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.watermarks.ends import CLOSED
+from rules.pattern import Wiring
 
 UNSAID = TIME_MAX + 1
 """In place of a mark: nobody says anything."""
@@ -102,19 +103,14 @@ class TypeProgress:
 
 
 class RulesRecord:
-    """Rules of one wiring that are evaluated here, by name, the type that they define, and those of
-    their terminators.
-    """
+    """Rules of one wiring that are evaluated here, by name, and the type that they define."""
 
-    def __init__(
-        self, rules: Sequence[str], defined: TypeProgress, opening: list[TypeProgress]
-    ) -> None:
-        self.rules = rules
-        self.defined = defined
-        self.opening = opening
-        defined.defining.append(self)
-        for one in opening:
-            one.opens = True
+    def __init__(self, rules: Sequence[str], wiring: Wiring, types: TypeRecords) -> None:
+        self.rules, self.wiring = rules, wiring
+        self.defined = types[wiring.defined]
+        self.defined.defining.append(self)
+        for name in wiring.opening:
+            types[name].opens = True
 
 
 class ChildWatermark:

@@ -177,7 +177,8 @@ class Watermarks:
         """See what has ended; adds to the types that have moved, and gives rules (Ends.look)."""
         if self.ends.looked_at == (self.inputs.closings, is_timed):
             return ()
-        types, rules = self.ends.look(self.inputs, is_timed=is_timed)
+        closed, said = ({one.name for one in of} for of in (self.inputs.closed, self.inputs.types))
+        types, rules = self.ends.look(closed, said, self.inputs.closings, is_timed=is_timed)
         for one in map(self.type_records.__getitem__, types):
             one.has_ended = one.name in self.ends.types
             if one.mark != UNSAID or one.name in self._defining:

@@ -125,10 +125,9 @@ def _merged(own: Catalog, other: Catalog) -> tuple[Catalog, list[str]]:
 def _fitting(other: Catalog, own: Catalog, lost: Iterable[str]) -> tuple[Catalog, list[str]]:
     """The catalog of others, but for rules that speak of types which are lost; and these."""
     here = {facts.id for facts in own.rules}
-    mentions = {one.rule.name: {schema.name for schema in one.mentions} for one in rules_of(other)}
-    fits = {
-        facts.id for facts in other.rules if facts.id in here or mentions[facts.id].isdisjoint(lost)
-    }
+    wirings = {one.rule.name: one.rule.wiring for one in rules_of(other)}
+    lost_by = {name for name, one in wirings.items() if {one.defined, *one.used}.intersection(lost)}
+    fits = {facts.id for facts in other.rules if facts.id in here or facts.id not in lost_by}
     unfit = [facts.name for facts in other.rules if facts.id not in fits]
     return replace(other, rules=tuple(one for one in other.rules if one.id in fits)), unfit
 

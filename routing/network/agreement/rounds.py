@@ -13,8 +13,6 @@ from routing.messages import Report
 from routing.network.recovery.resume_points import Times, least
 from routing.serving.accounts import put_together
 
-BEFORE = TIME_MIN - 1
-"""In place of a time: none is known."""
 ReportedNode = tuple[str, str, tuple[str, ...]]
 """A broker, its father ("" for the root), and what its sources publish or have published."""
 Absent = tuple[tuple[str, tuple[str, ...]], ...]
@@ -53,7 +51,7 @@ def combined(own: Report, others: Iterable[Report]) -> Report:
 def raise_all(known: dict[str, int], said: Iterable[tuple[str, int]]) -> None:
     """Take over the greater times."""
     if known:
-        said = [one for one in said if one[1] > known.get(one[0], BEFORE)]
+        said = [one for one in said if one[1] > known.get(one[0], TIME_MIN - 1)]
     known.update(said)
 
 

@@ -247,8 +247,8 @@ class CatalogSync:
 
     def _adopt(self, catalog: Catalog) -> None:
         rules = rules_of(catalog)
-        before = [schema for one in self._deployments.rules for schema in one.mentions]
-        after = [schema for one in rules for schema in one.mentions]
+        before = [schema for one in self._deployments.rules for schema in one.rule.mentions]
+        after = [schema for one in rules for schema in one.rule.mentions]
         self.borrow(catalog.types)
         self._advertisements.exchange(before, after)
         self._follow_rules(rules, [schema.name for schema in catalog.types], catalog)
@@ -277,7 +277,7 @@ class CatalogSync:
             return
         self._made_of = None, None
         self._reigns = self._router.is_root
-        rules = [schema for one in self._deployments.rules for schema in one.mentions]
+        rules = [schema for one in self._deployments.rules for schema in one.rule.mentions]
         catalog = self._agreed.catalog
         if self._reigns:
             self._advertisements.exchange((), rules)

@@ -237,6 +237,7 @@ class Pauses:
         for evaluator in detection.evaluators:
             raise_all(marks, evaluator.progress.types.items())
             raise_all(rules, evaluator.progress.marks.items())
+        raise_all(detection.evaluated, rules.items())
         report = Report(
             pause.root,
             pause.epoch,
@@ -255,7 +256,6 @@ class Pauses:
         )
         if not pause.introduce:
             return report
-        detection.note_evaluated()
         return replace(  # of whoever was the root before, and is it no longer
             report,
             committed=tuple(detection.committed.items()),

@@ -114,7 +114,7 @@ class Planner:
         self._do_what_was_asked(homes)
         self._detection.changes.drop_over()  # rules below those that have ended with it
         self._detection.resume_points = None
-        for name in resume_from.keys() - self._context.deployments.ids:
+        for name in resume_from.keys() - self._context.deployments.by_id.keys():
             del resume_from[name]
         resume_from.update(past := self._detection.changes.take_past())
         reopened, closed = self._closed_in(found, homes, overdue)
@@ -311,7 +311,7 @@ class Planner:
         """From when on rules have to give their composite events once more: not before what has
         been committed, here or where another part of the network has let go of what it would see.
         """
-        detection, rules = self._detection, self._context.deployments.ids
+        detection, rules = self._detection, self._context.deployments.by_id.keys()
         apart = set[str]().union(*away.values())
         resume_from = self._agreed.resume_points(detection, found, apart, self._context.moment.now)
         for known in (detection.committed.items(), found.committed, detection.states.marks.items()):

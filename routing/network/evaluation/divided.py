@@ -52,7 +52,6 @@ from routing.evaluation.replay import HasRoom
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan, RuleState
-from routing.network.agreement.rounds import raise_all
 from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
@@ -129,8 +128,8 @@ class DividedDetection(Evaluator):
         """At the root, while it does what was asked and nobody is out of reach: up to where all
         have the rules' composite events."""
         self.evaluated: dict[str, int] = {}
-        """By rule, how far it has ever been evaluated here, as was noted last: it may have begun
-        anew since, and the root may be another."""
+        """By rule, how far it has ever been evaluated here, when it was last asked: it may have
+        begun anew since, and the root may be another."""
         self.committed: dict[str, int] = {}
         """By rule, up to where composite events have arrived everywhere (checkpoints)."""
         self.states = StateTable()
@@ -528,7 +527,6 @@ class DividedDetection(Evaluator):
         before, reached = self.trees, dict[str, int]()
         if plan.anew or plan.trees or before:  # else all goes on where it is
             reached = self._reached()
-            self.note_evaluated()
         standing: dict[str, ProcessingTree] = {}
         for planned, divided in zip(plan.trees, divisions, strict=True):
             tree = before.get(planned.root)
@@ -543,10 +541,9 @@ class DividedDetection(Evaluator):
         self.kinds = kinds
         self._mixed = tuple(tree.root for tree in plan.trees if tree.mixed)
         self._single = frozenset([one.rule.name for one in division.rules])
-        self._routed = self._single
-        if kinds.own:
-            routed = (one for one in division.rules if one.rule.defines.name in kinds.routed)
-            self._routed = frozenset(one.rule.name for one in routed)
+        self._routed = frozenset(
+            [one.rule.name for one in division.rules if one.rule.wiring.defined in kinds.routed]
+        )
         self._published_types = frozenset({TIMER.name}).union(*division.published.values())
         self._router.reach(reached.items())
         self._router.aside = self._single - self._routed
@@ -562,13 +559,6 @@ class DividedDetection(Evaluator):
         if old is not None:
             evaluator.skew = old.evaluator.skew
         return evaluator
-
-    def note_evaluated(self) -> None:
-        """Note how far rules have been evaluated here: they are about to begin anew, or are
-        asked for.
-        """
-        for evaluator in self.evaluators:
-            raise_all(self.evaluated, evaluator.progress.marks.items())
 
     def _reached(self) -> dict[str, int]:
         """How far this broker has the composite events of the rules that its sinks want."""

@@ -33,6 +33,7 @@ from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from routing.delivery.merged_detections import joined
 from routing.deployment import Deployed
 from routing.messages import Flow, SubscriptionUpdate
+from routing.network.agreement.rounds import raise_all
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.network.tables.branch import Branch
 from routing.network.tables.deferred_watermarks import RuleWatermarks
@@ -338,8 +339,7 @@ class Router:
 
     def reach(self, marks: Iterable[tuple[str, int]]) -> None:
         """The broker has the composite events of rules up to these marks."""
-        for name, mark in marks:
-            self.marks[name] = max(mark, self.marks.get(name, TIME_MIN))
+        raise_all(self.marks, marks)
 
     def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
         """The broker is to have composite events of these rules, from where they have come to."""

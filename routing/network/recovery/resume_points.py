@@ -20,7 +20,7 @@ from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.delivery.merged_detections import MergedDetections
 from routing.deployment import Deployed
 from routing.order import greatest_time, least_time
-from routing.partition.replay_starts import starts
+from routing.partition.replay_starts import replay_starts
 from routing.wire.composites import Encoded
 from rules.engine.engine import Detections
 
@@ -33,7 +33,7 @@ def over(rules: Sequence[Deployed], resume_from: Mapping[str, int]) -> list[Depl
     ends = {one.rule.name: one.until for one in rules if one.until is not None}
     if not ends:
         return []
-    needed = starts(rules, {**ends, **resume_from})
+    needed = replay_starts(rules, {**ends, **resume_from}).starts
     return [one for one in rules if one.until is not None and one.rule.name not in needed]
 
 
