@@ -60,6 +60,7 @@ NO_RETRY = frozenset(
         Code.BAD_EVENT,
         Code.QUEUE_FULL,
         Code.NOT_ALLOWED,
+        Code.IN_USE,
     }
 )
 """Ends of a link that the next one would come to as well."""

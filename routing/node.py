@@ -195,7 +195,7 @@ class Node:
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke without Goodbye. No effect for it follows; unknown peers are ignored."""
         self._moment.now = now
-        link = self._links.find(peer)
+        link = self._links.by_peer.get(peer)
         if link is not None:
             self._service.drop(link)
             self._service.settle()
@@ -277,7 +277,8 @@ class Node:
         self._names.check_free(rights, message.name)
         former = self._links.predecessor(message, rights.user, self._moment.now)
         if former is not None:
-            self._expel(former.peer, Code.SILENT, "another link of this client took its place")
+            code = Code.IN_USE if former.is_superseded_by(message) else Code.SILENT
+            self._expel(former.peer, code, "another link of this client took its place")
         check_connections(rights, self._links)
         self._make_room(message.name, rights.user)
         self._welcome(peer, message, rights)

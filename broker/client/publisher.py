@@ -7,7 +7,7 @@ has already. See docs/clients.md.
 
 from __future__ import annotations
 
-import random
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -62,7 +62,7 @@ def new_source(
         raise ValueError("batch_events is at least 1 and delay_s is not negative")
     config = SessionConfig(
         name=name,
-        instance=random.getrandbits(63),
+        instance=time.time_ns(),  # of two clients of a part the later one is at work
         increasing=increasing,
         disorder_us=None if disorder is None else disorder // timedelta(microseconds=1),
         replay=replay,

@@ -85,8 +85,8 @@ class Target:
             return TypedRows(self.types, *named, skip_bad, options.layout)
         return PlainRows(self.types[0], options.time, options.ids, skip_bad, options.layout)
 
-    def delivery(self, part: int) -> Delivery:
-        """The publisher of one task."""
+    def delivery(self, part: int, attempt: int = 0) -> Delivery:
+        """The publisher of one task, at its first ``attempt`` (0) or a later one."""
         options = self.options
         return Delivery(
             options.brokers,
@@ -97,6 +97,7 @@ class Target:
             timeout_s=options.timeout_s,
             replay=options.replay,
             keys=options.keys,
+            attempt=attempt,
         )
 
     def hold_again(self, endpoint: str) -> None:

@@ -95,7 +95,7 @@ class Writing:
         assert context is not None
         options = self.target.options
         rows = self.target.rows()
-        delivery = self.target.delivery(context.partitionId())
+        delivery = self.target.delivery(context.partitionId(), context.attemptNumber())
         pace = None if options.speed is None else Pace(options.speed, origin_of(options), time.time)
         try:
             written = _write(batches, rows, delivery, pace, in_order=options.order == "time")

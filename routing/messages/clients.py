@@ -39,7 +39,8 @@ class Hello(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc
 
     ``heartbeat_s``: the client promises to send something at least that often. ``instance``
     tells a client that reconnects (the same number: it takes its place back at once) from
-    another client of the same name (refused while the first is alive); 0 is never the same.
+    another client of the same name (refused while the first is alive); 0 is never the same. Of
+    two clients of a part the one with the greater number takes the other's place.
     ``replay``: its events are recorded, and may be ahead of the broker's clock. Fields with a
     default may be left out at the end.
     """

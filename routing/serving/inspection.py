@@ -68,7 +68,7 @@ class Inspection:
         def receive(link: Link, message: Any) -> None:
             self._outlet.note_look(link, message.request)
             detail = answer(link, message)
-            if self._links.find(link.peer) is link:  # it may have sent itself away
+            if self._links.by_peer.get(link.peer) is link:  # it may have sent itself away
                 self._outlet.send(link.peer, Confirmed(message.request, detail))
 
         return receive

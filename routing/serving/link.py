@@ -1,7 +1,8 @@
 """A client's link, as the node knows it after Hello, and the accounts of who is connected.
 
 A name belongs to one live client at a time. A client that reconnects (the same ``instance``), and
-any other once the first has been silent beyond its heartbeats, takes the name over.
+any other once the first has been silent beyond its heartbeats, takes the name over; so does the
+client of a part that was made later (the greater ``instance``): an attempt supersedes another.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, VERSION, Code, Hello, ReadLog, Rights
-from routing.names import name_fault
+from routing.names import name_fault, whole_of
 from routing.serving.shares import who_gives_way
 from routing.serving.sources import Source
 
@@ -66,9 +67,13 @@ class Link:
         return now - self.heard_at > self.timeout_s
 
     def may_be_taken_over(self, hello: Hello, user: str, now: float) -> bool:
-        """Whether ``hello``, on another link, is the same client again or this one is dead."""
-        same = 0 != self.instance == hello.instance and user == self.rights.user
-        return same or self.is_silent(now)
+        """Whether ``hello`` is of the same client again or supersedes it, or this one is dead."""
+        follows = 0 != self.instance == hello.instance or self.is_superseded_by(hello)
+        return (follows and user == self.rights.user) or self.is_silent(now)
+
+    def is_superseded_by(self, hello: Hello) -> bool:
+        """Whether ``hello``, under the same name, is of a client of the same part made later."""
+        return self.instance < hello.instance and whole_of(self.name) is not None
 
 
 class Links:
@@ -87,10 +92,6 @@ class Links:
 
     def __iter__(self) -> Iterator[Link]:
         return iter(list(self._by_peer.values()))
-
-    def find(self, peer: Peer) -> Link | None:
-        """The client at that peer, once it has said Hello."""
-        return self._by_peer.get(peer)
 
     def named(self, name: str) -> Link | None:
         """The client of that name."""
@@ -115,7 +116,8 @@ class Links:
         _check(hello)
         former = self.named(hello.name)
         if former is not None and not former.may_be_taken_over(hello, user, now):
-            raise Refusal(Code.NAME_TAKEN, f"a live client is named {hello.name!r}")
+            code = Code.IN_USE if whole_of(hello.name) else Code.NAME_TAKEN
+            raise Refusal(code, f"a live client is named {hello.name!r}")
         return former
 
     def add(self, link: Link) -> None:
@@ -137,9 +139,7 @@ class Links:
 
 def _check(hello: Hello) -> None:
     if hello.version != VERSION:
-        raise Refusal(
-            Code.VERSION,
-            f"protocol version {hello.version}, but this broker speaks version {VERSION}",
-        )
+        reason = f"protocol version {hello.version}, but this broker speaks version {VERSION}"
+        raise Refusal(Code.VERSION, reason)
     if hello.name and (fault := name_fault(hello.name)):
         raise Refusal(Code.BAD_NAME, fault)

@@ -779,7 +779,7 @@ class Service:
 
     def expel(self, peer: Peer, code: Code, reason: str) -> None:
         """Close a link, whether it is known or not, and say why."""
-        link = self._links.find(peer)
+        link = self._links.by_peer.get(peer)
         self._outlet.part(peer, code, reason)
         name = "" if link is None else link.name
         self._log("warning", "closed", client=name, peer=peer.hex(), reason=reason)

@@ -100,32 +100,65 @@ def test_the_next_broker_gets_what_the_lost_one_had_not_confirmed(both):
         assert delivery.resent <= HALF
 
 
-def test_a_second_attempt_at_a_part_waits_for_the_first(monkeypatch):
-    """As with speculation: whichever ends first, the events count once, and no attempt fails."""
+def attempt_at(broker, attempt: int) -> Delivery:
+    name = part_name("twice", 0)
+    options = {"acks": "broker", "batch_events": 64, "timeout_s": 5.0, "attempt": attempt}
+    return Delivery([broker.endpoint], name, [MOVED], **options)
+
+
+def standing_at(broker) -> str:
+    with RuleManager(broker.endpoint) as manager:
+        return {one["name"]: one["standing"] for one in manager.status()["sources"]}[
+            part_name("twice", 0)
+        ]
+
+
+def test_a_later_attempt_at_a_part_supersedes_an_earlier_one(monkeypatch):
+    """As with speculation: the first one hangs. It ends nothing that the second has begun, and
+    where that is lost, it goes on.
+    """
     monkeypatch.setattr(deliveries, "TURN_S", 0.05)
     with BrokerProcess("--engine", "naive") as broker:
 
-        def attempt() -> Delivery:
-            name = part_name("twice", 0)
-            options = {"acks": "broker", "batch_events": 64, "timeout_s": 2.0}
-            return Delivery([broker.endpoint], name, [MOVED], **options)
-
-        def second() -> None:
-            delivery = attempt()
-            delivery.send([moved(0, 200)])
+        def go_on(delivery: Delivery, start: int) -> None:
+            delivery.send([moved(start, 400 - start)])
             delivery.finish()
 
-        with Subscriber(broker.endpoint, "Moved()") as subscriber:
-            first = attempt()
+        with Subscriber(broker.endpoint, "Moved()") as subscriber, ThreadPoolExecutor(1) as pool:
+            first = attempt_at(broker, 0)
             first.send([moved(0, 100)])
             first.confirm()
-            with ThreadPoolExecutor(1) as pool:
-                waiting = pool.submit(second)
-                with pytest.raises(TimeoutError):
-                    waiting.result(3.0)  # longer than the timeout: the first is alive
-                first.give_up()
-                waiting.result(60)
-            assert delivered(subscriber, 200) == [*range(200)]
+            second = attempt_at(broker, 1)
+            second.send([moved(0, 200)])
+            second.confirm()
+            going = pool.submit(go_on, first, 100)
+            with pytest.raises(TimeoutError):
+                going.result(1.0)
+            assert standing_at(broker) == "live"
+            second.give_up()
+            going.result(60)
+            assert standing_at(broker) == "closed"
+            assert delivered(subscriber, 400) == [*range(400)]
+
+
+def test_an_attempt_stands_by_while_a_part_has_just_ended(monkeypatch):
+    """Spark ends it then. Were it at work, rules would wait for the part that it leaves."""
+    monkeypatch.setattr(deliveries, "TURN_S", 0.05)
+    with BrokerProcess("--engine", "naive") as broker, ThreadPoolExecutor(2) as pool:
+        first = attempt_at(broker, 0)
+        first.send([moved(0, 100)])
+        first.confirm()
+        second = attempt_at(broker, 1)
+        second.send([moved(0, 100)])
+        second.finish()
+        waiting = [pool.submit(first.finish), pool.submit(attempt_at, broker, 2)]
+        with pytest.raises(TimeoutError):
+            waiting[1].result(2.0)
+        assert not waiting[0].done()
+        assert standing_at(broker) == "closed"
+        waiting[0].result(60)
+        waiting[1].result(60).finish()
+        assert standing_at(broker) == "closed"
 
 
 class Slow:

@@ -15,7 +15,7 @@ export const KINDS = {
   SUBSCRIPTION_PAUSED: 22, CREDIT: 32, HEARTBEAT: 33, GOODBYE: 34,
 };
 // Codes of links that would end so again.
-const FINAL = new Set(["version", "bad-name", "protocol", "schema", "bad-event", "queue-full", "not-allowed"]);
+const FINAL = new Set(["version", "bad-name", "protocol", "schema", "bad-event", "queue-full", "not-allowed", "in-use"]);
 
 export class RexmqError extends Error {
   constructor(reason, code = "") {

@@ -80,7 +80,7 @@ class Commits:
             number = None
             while waiting and self._is_committed(waiting[0]):
                 number = waiting.popleft().sequence
-            is_gone = self._context.links.find(peer) is None
+            is_gone = self._context.links.by_peer.get(peer) is None
             if is_gone or not waiting:
                 del self.waiting[peer]
             if number is not None and not is_gone:

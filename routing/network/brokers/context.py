@@ -82,7 +82,7 @@ class BrokerContext:
 
     def answer(self, peer: Peer, message: Message) -> None:
         """Send to a client that may be gone."""
-        if self.links.find(peer) is not None:
+        if self.links.by_peer.get(peer) is not None:
             self.outlet.send(peer, message)
 
     def check_schemas(self, batches: Sequence[EventBatch]) -> None:

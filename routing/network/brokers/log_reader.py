@@ -89,7 +89,7 @@ class LogReader:
 
     def tell(self, peer: Peer, answer: Confirmed | LogPart | Refused) -> None:
         """Answer a client that may be gone."""
-        link = self._context.links.find(peer)
+        link = self._context.links.by_peer.get(peer)
         if link is None or link.reading is None:
             return
         if isinstance(answer, Refused):
@@ -120,7 +120,7 @@ class LogReader:
 
     def _is_on(self, peer: Peer) -> bool:
         """Whether a client is there and has yet to take what it had its turn for."""
-        link = self._context.links.find(peer)
+        link = self._context.links.by_peer.get(peer)
         return link is not None and link.reading is self._under_way[peer]
 
     def handle_timer(self) -> None:
@@ -133,7 +133,7 @@ class LogReader:
                 context.service.expel(peer, Code.QUEUE_FULL, reason)
         while self._waiting and self._has_room():
             peer = next(iter(self._waiting))
-            request, link = self._waiting.pop(peer), context.links.find(peer)
+            request, link = self._waiting.pop(peer), context.links.by_peer.get(peer)
             if link is not None and link.reading is not None:
                 self._under_way[peer] = link.reading
                 context.node.receive(peer, request, now)

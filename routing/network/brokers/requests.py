@@ -240,7 +240,7 @@ class Requests:
 
     def _do_own(self, peer: Peer, request: Asking) -> Asked | None:
         """Do what an own client has asked; gives it with its sender, None if it was not done."""
-        service, link = self._context.service, self._context.links.find(peer)
+        service, link = self._context.service, self._context.links.by_peer.get(peer)
         if peer == ELSEWHERE:  # of the broker itself
             link = stand_in("", self._context.moment.now)
         if link is None:
@@ -285,7 +285,7 @@ class Requests:
         if isinstance(request, ReadLog):
             self._log_reader.tell(peer, replace(answer, request=request.request))
             return
-        link = context.links.find(peer)
+        link = context.links.by_peer.get(peer)
         if isinstance(answer, Confirmed):
             if link is not None:
                 answer = self._carry_out(link, request, answer)
@@ -367,5 +367,5 @@ class Requests:
         self._ask_withdrawn()
         for peer, request, _ in self._pending.take_waiting():
             assert not isinstance(request, HandOver), "it never waits"
-            if context.links.find(peer) is not None:
+            if context.links.by_peer.get(peer) is not None:
                 context.node.receive(peer, request, context.moment.now)
