@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from broker import Subscriber
 from broker.demo import flights as demo
-from broker.spark import explain_plan
+from broker.process import BrokerProcess
+from broker.spark import explain_plan, register
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipeline"
 pytestmark = pytest.mark.filterwarnings("ignore:the events have", "ignore:rule")
@@ -160,3 +162,54 @@ def test_a_part_of_what_is_generated_is_that_part_of_the_whole(spark):
     assert max(row[3] for row in one) == 10**9
     with pytest.raises(ValueError, match="events 5 to 11 are no part of 10"):
         workload(spark, 10, first=5, last=11)
+
+
+def test_a_commit_replaces_days_and_one_that_died_is_swept_away(spark, tmp_path):
+    ledger = example("ledger").Ledger(tmp_path)
+    rows = spark.createDataFrame([("d1", 1), ("d2", 2)], "day string, n int")
+
+    def held(*days):
+        return sorted(row["n"] for row in ledger.read(spark, days).collect())
+
+    ledger.replace(rows, ["d1", "d2"])
+    (tmp_path / "died" / "day=d1").mkdir(parents=True)
+    assert held("d1", "d2") == [1, 2]
+    ledger.replace(rows.where("day = 'd2'").withColumn("n", rows["n"] + 1), ["d2"])
+    assert held("d1", "d2") == [1, 3]
+    ledger.replace(rows.where("false"), ["d1"])
+    assert ledger.read(spark, ["d1"]) is None
+    assert held("d1", "d2") == [3]
+    assert not (tmp_path / "died").exists()
+
+
+def test_a_pipeline_of_days_may_take_a_day_in_again(spark, tmp_path):
+    """A day that is mended gives what it would have given at once, and nobody hears it twice."""
+    daily, messy = example("daily"), example("messy")
+    register(spark)
+    days, size = ["2026-07-01", "2026-07-02"], (2, 150, 1)
+    with BrokerProcess("--engine", "naive") as broker:
+        with Subscriber(broker.endpoint, "Heat()") as subscriber:
+            text = daily.RULES.read_text()
+            pipeline = daily.Pipeline(spark, tmp_path, broker.endpoint, text)
+            messy.make_day(tmp_path / "raw", days[0], *size)
+            messy.make_day(tmp_path / "raw", days[1], *size, spoilt="st01")
+            for day in days:
+                counts = pipeline.day(day)
+                assert sum(counts.values()) - counts["Heat"] >= 2 * 150
+            messy.make_day(tmp_path / "raw", days[1], *size)
+            pipeline.day(days[1])
+            pipeline.day(days[1])
+            named = daily.heard(subscriber)
+        assert named
+        assert len(named) == len(set(named))
+    at_once = daily.Pipeline(spark, tmp_path / "other", "", text)
+    for day in days:
+        messy.make_day(tmp_path / "other" / "raw", day, *size)
+        at_once.take_in(day)
+    at_once.evaluate(days)
+    rows, others = (
+        {tuple(row) for row in one.table("heat").read(spark, days).drop("cause").collect()}
+        for one in (pipeline, at_once)
+    )
+    assert rows
+    assert rows == others
