@@ -14,15 +14,7 @@ from typing import Any
 
 ROWS_MAX = 200
 
-PLAIN = (
-    "broker",
-    "uptime_s",
-    "totals",
-    "history",
-    "evaluates",
-    "store_problem",
-    "draining",
-)
+PLAIN = ("broker", "uptime_s", "totals", "history", "evaluates", "store_problem", "draining")
 """Facts that are told as they are, if a broker has them."""
 OF_NETWORK = ("links", "trees", "sink_trees")
 PRESSING: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {

@@ -225,9 +225,7 @@ def _digests(given: Sequence[Digest | None]) -> tuple[Sequence[int], Sequence[bo
     return (numbers, is_digest) if any(is_digest) else ((), ())
 
 
-def _texts(
-    given: Sequence[str | None],
-) -> tuple[Strings | None, Sequence[int], Sequence[bool]]:
+def _texts(given: Sequence[str | None]) -> tuple[Strings | None, Sequence[int], Sequence[bool]]:
     """The texts of causes, their codes where there are several, and which causes have one."""
     if given.count(None) == len(given):
         return None, (), ()
@@ -301,9 +299,4 @@ def _names(codes: tuple[int, ...], values: Strings, count: int) -> StringColumn:
     return StringColumn(np.array(codes, np.int32) if codes else _CODES[:count], values)
 
 
-Encoded.makers = {
-    "time": _times,
-    "ids": _ids,
-    "columns": _values,
-    "causes": _causes,
-}
+Encoded.makers = {"time": _times, "ids": _ids, "columns": _values, "causes": _causes}
