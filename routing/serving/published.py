@@ -7,8 +7,9 @@ one of the same source and id is refused by name, and given to nobody either: id
 
 Law 2: ids are remembered, with a digest of what their events hold, at least the last
 ``repeat_ids_max`` and at most twice as many: of each source that is published in parts, and of all
-others together. What comes after that is taken for another event; it is the engine's to know that
-it is not.
+others together. Recorded events count among the others, whatever parts bring them: a log knows them
+by their own sources, and a broker that is started again fills its windows from it. What comes after
+that is taken for another event; it is the engine's to know that it is not.
 
 Law 3: what a session sends again has fallen out before, by its number (routing.serving.intake), and
 what has no id is known by its number alone.
@@ -31,7 +32,7 @@ from routing.messages import Code, Rejected
 from routing.runs import runs
 from routing.serving.parts import as_known, check, names_of
 
-_OTHERS = ("", False)
+_OTHERS = ""
 """The window of all sources that are not published in parts."""
 
 
@@ -47,8 +48,8 @@ class PublishedIds:
     """The ids that clients have published."""
 
     def __init__(self, config: NodeConfig) -> None:
-        self._recent: dict[tuple[str, bool], RecentIds[bytes]] = {}
-        """By whole source, and whether it is recorded events that are remembered."""
+        self._recent: dict[str, RecentIds[bytes]] = {}
+        """By whole source."""
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -73,7 +74,7 @@ class PublishedIds:
         """
         if whole is not None:
             check(whole, batches)
-        recent = self._recent.get(_OTHERS if whole is None else _key(whole, batches))
+        recent = self._recent.get(_key(whole, batches))
         return Sifted(tuple(batches)) if recent is None else self._sift(whole, batches, recent)
 
     def joined(self, whole: str, batches: Sequence[EventBatch]) -> Sifted:
@@ -86,17 +87,16 @@ class PublishedIds:
         return found._replace(batches=tuple(as_known(whole, batch) for batch in found.batches))
 
     def recall(self, batches: Iterable[EventBatch], wholes: Collection[str]) -> None:
-        """Remember events that were taken before a restart, each batch of one source; ``wholes``:
-        the sources that are published in parts.
+        """Remember events that were taken before a restart; ``wholes``: the sources that are
+        published in parts. Only a batch of recorded events has several sources.
         """
         for batch in batches:
             if have_ids((batch,)):
-                (source,) = batch.ids.source.values
-                whole = source if source in wholes else None
-                key = _OTHERS if whole is None else _key(whole, (batch,))
-                self._sift(whole, (batch,), self._window(key), remember=True)
+                source, *more = batch.ids.source.values
+                whole = source if source in wholes and not more else None
+                self._sift(whole, (batch,), self._window(whole or _OTHERS), remember=True)
 
-    def _window(self, key: tuple[str, bool]) -> RecentIds[bytes]:
+    def _window(self, key: str) -> RecentIds[bytes]:
         recent = self._recent.pop(key, None) or RecentIds()
         self._recent[key] = recent  # at the end: the first are those not heard of the longest
         if len(self._recent) > self._sources_max:
@@ -134,8 +134,9 @@ class PublishedIds:
         return Sifted(tuple(kept), rejected, tuple(rejections))
 
 
-def _key(whole: str, batches: Sequence[EventBatch]) -> tuple[str, bool]:
-    return whole, bool(batches) and batches[0].causes is not None
+def _key(whole: str | None, batches: Sequence[EventBatch]) -> str:
+    is_recorded = whole is not None and bool(batches) and batches[0].causes is not None
+    return _OTHERS if whole is None or is_recorded else whole
 
 
 def have_ids(batches: Sequence[EventBatch]) -> bool:
@@ -156,9 +157,9 @@ def _names(whole: str | None, batch: EventBatch) -> Sequence[str] | None:
         return None if row.text is None else [f"{len(row.source)}:{row.source}{row.text}"]
     if batch.ids.text is None:
         return None
-    (source,) = batch.ids.source.values  # that is checked of all that is published
-    before = f"{len(source)}:{source}"
-    return [before + text for text in batch.ids.text.tolist()]
+    before, texts = [f"{len(name)}:{name}" for name in batch.ids.source.values], batch.ids.text
+    sources = batch.ids.source.codes.tolist()
+    return [before[code] + text for code, text in zip(sources, texts.tolist(), strict=True)]
 
 
 def _rejected(whole: str | None, batch: EventBatch, judged: Judged[bytes]) -> Rejected:
