@@ -63,9 +63,9 @@ oldest:
 		tests/matcher
 
 # The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
-# which they are skipped.
+# which they are skipped. Sessions of Spark Connect need more of pyspark's own extras.
 test-spark: $(VENV)/.ready
-	$(INSTALL) -e ".[dev,spark]"
+	$(INSTALL) -e ".[dev,spark]" "pyspark[connect]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/spark
 

@@ -25,7 +25,7 @@ from broker.spark.cells import CELL, Cell, cells_of, in_cells, slices
 from broker.spark.composites import spark_schema
 from broker.spark.cuts import may_be_cut
 from broker.spark.direct import FileLook, Files, look_at_files, work_of
-from broker.spark.environment import verify_workers
+from broker.spark.environment import cores_of, verify_workers
 from broker.spark.errors import readable_errors
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import own_digest
@@ -118,7 +118,7 @@ def detect(
     if ways:
         warn_whole(splitting)
     warn_unordered(form)
-    count = cells or CELLS_A_CORE * session.sparkContext.defaultParallelism
+    count = cells or CELLS_A_CORE * cores_of(session)
     portions = portions_of(splitting.passes, form, count)
     inputs = _inputs(events, frames, form, portions, time, reads_files=reads_files)
     direct = _directly(inputs, splitting.passes, form, wanted, cells, full_cause=full_cause)
@@ -278,7 +278,7 @@ def _directly(
     """
     scans = [one.scan for one in inputs if isinstance(one.scan, Scan)]
     session = inputs[0].wide.sparkSession
-    cores = session.sparkContext.defaultParallelism
+    cores = cores_of(session)
     portions = portions_of(passes, form, cells or cores)
     if not portions or len(scans) < len(inputs) or not all(map(may_be_cut, passes, portions)):
         return None

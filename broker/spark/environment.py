@@ -85,6 +85,16 @@ def local_session(
     return builder.getOrCreate()
 
 
+def cores_of(session: SparkSession) -> int:
+    """How many tasks run at once, as Spark assumes where nothing else is said."""
+    context = getattr(session, "_sc", None)
+    if context is not None:
+        return int(context.defaultParallelism)
+    from pyspark.sql.functions import spark_partition_id  # Spark Connect has no context
+
+    return session.range(1 << 16).select(spark_partition_id()).distinct().count()
+
+
 def verify_workers(session: SparkSession) -> None:
     """Raise SparkUnavailable where the Python that workers of this machine run has no RexMQ.
 

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, functions as f
 
 from broker.spark import frames as forms
 from broker.spark.cells import CELL, bounds_of, slice_of
-from broker.spark.environment import verify_workers
+from broker.spark.environment import cores_of, verify_workers
 from broker.spark.errors import readable_errors
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, Form
 from broker.spark.identity import numbered_by, own_digest
@@ -100,7 +100,7 @@ def publish(
     if on_bad == "refuse" and not dry_run:
         seen.refuse_bad()
     session = wide.sparkSession
-    count = parts or PARTS_A_CORE * session.sparkContext.defaultParallelism
+    count = parts or PARTS_A_CORE * cores_of(session)
     bounds = bounds_of(seen.whole.times, count)
     bad = wide.where(f.col(BAD).isNotNull()).withColumnRenamed(BAD, "reason")
     report = Published(seen.whole.count, len(bounds) + 1, seen.bad, bad)

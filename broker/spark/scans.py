@@ -194,6 +194,8 @@ def _relation(frame: DataFrame) -> tuple[dict[str, str], Any, list[Any]]:
     """The relation that the frame is, the names that the frame's columns have there, and
     conditions on names of folders.
     """
+    if not hasattr(frame, "_jdf"):
+        raise _NoScan("Spark Connect does not show its plan")
     # Anew, for what the frame was made of may have been kept by Spark (cache) since.
     whole = plan = frame.select("*")._jdf.queryExecution().optimizedPlan()
     steps, conditions = list[Any](), list[Any]()
