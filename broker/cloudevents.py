@@ -25,6 +25,8 @@ EVENTS_MAX = 10_000
 _PREFIX = "ce-"
 _TEXTS = ("specversion", "type", "source", "id", "time", "traceparent")
 """Attributes that headers of the binary mode may bear."""
+NOT_JSON = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
+"""What reading JSON of others raises; the last one if it is nested too deeply."""
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 
@@ -83,7 +85,7 @@ def events_of(headers: Mapping[str, str], body: bytes) -> list[CloudEvent]:
 def _array(body: bytes) -> list[Raw]:
     try:
         raws = msgspec.json.decode(body, type=list[Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except NOT_JSON as error:
         raise BadEvent(f"expected an array of events: {error}") from None
     if not 0 < len(raws) <= EVENTS_MAX:
         raise BadEvent(f"expected 1 to {EVENTS_MAX:,} events, found {len(raws):,}")
@@ -106,7 +108,7 @@ def _binary(headers: Mapping[str, str], kind: str, body: bytes) -> CloudEvent:
 def _decoded(text: bytes | Raw, place: str) -> CloudEvent:
     try:
         return _event(msgspec.json.decode(text, type=_Envelope), place)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except NOT_JSON as error:
         raise BadEvent(f"expected a CloudEvent: {error}", place or None) from None
 
 
@@ -140,7 +142,7 @@ def _verify(envelope: _Envelope) -> None:
 def _attributes(data: Raw) -> dict[str, Any]:
     try:
         return msgspec.json.decode(data, type=dict[str, Any] | None) or {}
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except NOT_JSON as error:
         raise BadEvent(f"data: expected an object of JSON: {error}") from None
 
 

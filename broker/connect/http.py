@@ -24,6 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from broker.cloudevents import NOT_JSON
 from broker.connect.access import Access
 from broker.connect.systems import Inbox, Message, SystemLost
 from broker.connect.templates import Template
@@ -146,6 +147,8 @@ class Source:
         if self._allowed and not hmac.compare_digest(said.encode(), self._allowed.encode()):
             scheme = self._allowed.partition(" ")[0]
             return _said(401, "expected the user and password", {"WWW-Authenticate": scheme})
+        if "origin" in request.headers:  # as any page could have a browser do
+            return _said(403, "expected a program, not the script or form of a page")
         path = request.path_params["path"]
         if self._topic.found(path) is None:
             return _said(404, f"expected {self._topic.text}, found {path}")
@@ -161,7 +164,7 @@ class Source:
             return _said(400, "hung up")
         try:
             bodies = self._bodies(bytes(body))
-        except msgspec.MsgspecError as error:
+        except NOT_JSON as error:
             return _said(400, f"expected an object of JSON with a list {self._items}: {error}")
         if len(bodies) > self._window:
             return _said(413, f"expected at most {self._window} messages")

@@ -24,6 +24,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from broker.cloudevents import NOT_JSON
 from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
 from broker.monitoring.bench import LONGEST_S, Bench, Busy
@@ -193,7 +194,7 @@ class Api:
             session = await self._begin_session(body, who(request))
         except NoEntry as refusal:
             return answered({"error": str(refusal)}, refusal.status)
-        except msgspec.MsgspecError as error:
+        except NOT_JSON as error:
             return answered({"error": str(error)}, BAD)
         except BrokerUnreachable as error:
             return answered({"error": str(error)}, UNREACHABLE)
@@ -245,7 +246,7 @@ class Api:
                 return answered(await handle(request, body, seat))
             except NoEntry as refusal:
                 return answered({"error": str(refusal)}, refusal.status)
-            except msgspec.MsgspecError as error:
+            except NOT_JSON as error:
                 return answered({"error": str(error)}, BAD)
             except RefusedError as refusal:
                 status = FORBIDDEN if refusal.code == NOT_ALLOWED else REFUSED
@@ -268,7 +269,7 @@ class Api:
         asked = request.query_params
         try:
             windows = windows_of(asked.get("lists", ""))
-        except msgspec.MsgspecError as error:
+        except NOT_JSON as error:
             return answered({"error": str(error)}, BAD)
         types = frozenset(filter(None, asked.get("types", "").split(",")))
         whole = asked.get("whole") == "1"

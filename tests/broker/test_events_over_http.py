@@ -23,6 +23,7 @@ from broker.monitoring.events import EventRequests
 EVENT = {"specversion": "1.0", "type": "Temp", "source": "fridge/1", "id": "1"}
 WARM = {"area": "hall", "value": 21.5}
 ONE, MANY = "application/cloudevents+json", "application/cloudevents-batch+json"
+DEEP = '{"data": {"a": ' + "[" * 5_000 + "]" * 5_000 + "}}"
 HEADERS = {
     "ce-specversion": "1.0",
     "ce-type": "Temp",
@@ -158,6 +159,7 @@ def test_late_events_are_told_by_their_place_and_the_others_are_taken(page):
         ),
         (event(data=WARM | {"hue": 1}), {"Content_Type": ONE}, 400, "no attribute hue"),
         ([event(), event(id="2", data={})], {"Content_Type": MANY}, 400, "event 2: "),
+        (DEEP, {"Content_Type": ONE}, 400, "recursion"),
         ([], {"Content_Type": MANY}, 400, "expected 1 to 10,000 events"),
         (WARM, HEADERS | {"ce-id": ""}, 400, "headers ce-*"),
         (WARM, HEADERS | {"Content-Type": "text/plain"}, 415, "expected application/json"),

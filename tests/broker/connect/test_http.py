@@ -101,6 +101,9 @@ def test_alerts_of_prometheus(tmp_path, monkeypatch):
             assert post(port, "alerts/rome", FIRING, Authorization="Bearer x")[0] == 401
             assert post(port, "alerts", FIRING, **allowed)[0] == 404
             assert post(port, "alerts/rome", b"[" * 5_000, **allowed)[0] == 400
+            deep = b'{"alerts": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+            assert post(port, "alerts/rome", deep, **allowed)[0] == 400
+            assert post(port, "alerts/rome", FIRING, Origin="http://a.b", **allowed)[0] == 403
             assert post(port, "alerts/rome", {"alerts": 5}, **allowed)[0] == 400
             assert post(port, "alerts/rome", {"alerts": [{}] * 1_001}, **allowed)[0] == 413
             assert post(port, "alerts/rome", b" " * (2**20 + 1), **allowed)[0] == 413
