@@ -20,6 +20,7 @@ BENCHMARKS = (
     "deployment",
     "matching",
     "changes",
+    "walks",
     "operators",
     "subscriptions",
     "ways",
