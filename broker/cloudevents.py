@@ -26,7 +26,7 @@ _PREFIX = "ce-"
 _TEXTS = ("specversion", "type", "source", "id", "time", "traceparent")
 """Attributes that headers of the binary mode may bear."""
 NOT_JSON = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
-"""What reading JSON of others raises; the last one if it is nested too deeply."""
+"""Errors of reading JSON of others; the last one if it is nested too deeply."""
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 
