@@ -213,11 +213,12 @@ def _form(form: str | None, output: Path | None) -> str:
 
 @contextmanager
 def _output(form: str, output: Path | None, ordered: Ordered) -> Iterator[EventOutput]:
+    from broker.escaping import escaped_json
     from matcher.formats.files import LinesOutput, output_to
     from matcher.formats.outputs import replaced
 
     if output is None:
-        yield LinesOutput(sys.stdout.buffer, traces=ordered.traces)
+        yield LinesOutput(sys.stdout.buffer, shown_by=escaped_json, traces=ordered.traces)
     elif form == "table":
         with output_to(output, list(ordered.types.values()), composite=False) as tables:
             yield tables

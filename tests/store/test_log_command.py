@@ -257,6 +257,18 @@ def test_another_schema_of_a_type_is_named(tmp_path):
     assert len(done.stdout.splitlines()) == 1
 
 
+def test_what_is_printed_hides_nothing(tmp_path):
+    area = "a\u009b2J\u202e\u2028"
+    with Store.open(tmp_path) as store:
+        store.write(
+            [Append(entry_of("s", Publish((batch(SMOKE, {"area": area}, "s", START, 1),))))]
+        )
+        assert store.wait(store.write([]), 30)
+    text = log("export", "--data", tmp_path).stdout
+    assert "\\u009b2J\\u202e\\u2028" in text
+    assert [one["data"] for one in events_of(text)] == [{"area": area}]
+
+
 def test_what_no_rule_needs_is_trimmed_while_the_broker_runs(tmp_path):
     with Store.open(tmp_path) as store:
         for number in range(1, 101):
