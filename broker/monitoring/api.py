@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
@@ -52,6 +53,8 @@ from matcher.identity import RULE_SOURCE
 
 TEXT_BYTES_MAX = 256 * 2**10
 FILE_BYTES_MAX = 21 * 2**20
+FILES_UNDER_WAY_MAX = 8
+"""So many requests with files are read, or wait for their trials, at once."""
 """Of a request with rules alone, and of one with files, which are a third longer as JSON."""
 FILES_MAX = 20
 STREAMS_MAX = 64
@@ -125,7 +128,7 @@ class Api:
         self._bench = Bench()
         self._checks = Checks(self._bench)
         self._codes = Codes()
-        self._streams = Shares(STREAMS_MAX)
+        self._streams, self._files = Shares(STREAMS_MAX), Shares(FILES_UNDER_WAY_MAX)
         alive = seats.of(OPERATOR).looks.status
         self._events_over = EventRequests(self._enter, body_of, alive, self._shared)
         self._web_sockets = WebSockets(self._enter)
@@ -242,8 +245,10 @@ class Api:
         async def answer(request: Request) -> Response:
             try:
                 seat = self.verify(request, changes=True)
-                body = msgspec.json.decode(await body_of(request, most), type=kind)
-                return answered(await handle(request, body, seat))
+                is_large, asker = most > TEXT_BYTES_MAX, seat.user or who(request)
+                with self._files.held(asker) if is_large else nullcontext():
+                    body = msgspec.json.decode(await body_of(request, most), type=kind)
+                    return answered(await handle(request, body, seat))
             except NoEntry as refusal:
                 return answered({"error": str(refusal)}, refusal.status)
             except NOT_JSON as error:
@@ -251,6 +256,8 @@ class Api:
             except RefusedError as refusal:
                 status = FORBIDDEN if refusal.code == NOT_ALLOWED else REFUSED
                 return answered({"error": refusal.reason}, status)
+            except NoShare:
+                return answered({"error": "too many files are under way"}, TOO_MANY)
             except Busy:
                 return answered({"error": "another trial is under way"}, TOO_MANY)
             except (BrokerError, TimeoutError) as error:

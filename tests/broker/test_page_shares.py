@@ -14,6 +14,7 @@ from secured import broker, make_keys, secured
 
 from broker.configuration import from_environment
 from broker.errors import ConfigurationError
+from broker.monitoring.api import FILES_UNDER_WAY_MAX
 from broker.monitoring.bench import Bench, Busy
 from broker.monitoring.entry import SESSIONS_MAX, Entry, NoEntry, digest
 from broker.monitoring.shares import NoShare, Shares
@@ -77,6 +78,20 @@ def test_trials_go_in_turns_among_those_who_ask(monkeypatch):
 
     asyncio.run(ask_all())
     assert done[:6] == ["greedy", "other"] * 3
+
+
+def test_requests_with_files_are_shared_out_from_their_first_byte_on():
+    with paged() as (_, url), ExitStack() as opened:
+        host = url.removeprefix("http://")
+        for _ in range(FILES_UNDER_WAY_MAX // 2):
+            slow = socket.create_connection(host.split(":"))
+            opened.enter_context(slow)
+            head = f"POST /api/try HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+            slow.sendall(f"{head}Content-Length: 20000000\r\n\r\n{{".encode())
+        until = time.monotonic() + 9
+        while (found := asked(url, "try", {"do": "inspect"}))[0] != 429:
+            assert time.monotonic() < until
+        assert found[2] == {"error": "too many files are under way"}
 
 
 def test_health_is_told_beside_connections_that_say_nothing():
