@@ -92,7 +92,7 @@ def lower_what_went_up(experiment: Experiment) -> None:
 def lower_an_outlook(experiment: Experiment) -> None:
     evaluator = broker_of(experiment, "b2").context.detection.evaluator
     lower = evaluator.output_watermark("fire") - 1
-    evaluator.progress._output_watermarks.of = lambda rule: lower
+    evaluator.progress.output_watermarks = lambda rules: dict.fromkeys(rules, lower)
 
 
 def lower_what_a_sink_has(experiment: Experiment) -> None:
