@@ -169,7 +169,7 @@ kill: $(VENV)/.ready
 # left out without its extra or Java.
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
-		matching changes operators subscriptions ways choice brokers peers connect floods store \
+		matching changes walks operators subscriptions ways choice brokers peers connect floods store \
 		fanout network simulator multicore_costs processing_costs gpu spark
 
 bench: $(VENV)/.ready
