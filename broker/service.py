@@ -214,10 +214,10 @@ class Service:
 
     def _take_over(self) -> None:
         """Go by what was read, if something was."""
-        read, self._was_read = self._was_read, None
+        read = self._was_read
         if read is None:
             return
-        self._is_reading = False
+        self._was_read, self._is_reading = None, False  # the thread that read has done its work
         try:
             if isinstance(read, Exception):
                 raise read
