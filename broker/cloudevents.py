@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from matcher.errors import BadEvent
+from matcher.formats.jsondata import REFUSED
 from matcher.formats.timeform import RFC_3339
 from matcher.traces import is_context
 from routing.names import name_fault
@@ -25,8 +26,6 @@ EVENTS_MAX = 10_000
 _PREFIX = "ce-"
 _TEXTS = ("specversion", "type", "source", "id", "time", "traceparent")
 """Attributes that headers of the binary mode may bear."""
-NOT_JSON = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
-"""Errors of reading JSON of others; the last one if it is nested too deeply."""
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 
@@ -85,7 +84,7 @@ def events_of(headers: Mapping[str, str], body: bytes) -> list[CloudEvent]:
 def _array(body: bytes) -> list[Raw]:
     try:
         raws = msgspec.json.decode(body, type=list[Raw])
-    except NOT_JSON as error:
+    except REFUSED as error:
         raise BadEvent(f"expected an array of events: {error}") from None
     if not 0 < len(raws) <= EVENTS_MAX:
         raise BadEvent(f"expected 1 to {EVENTS_MAX:,} events, found {len(raws):,}")
@@ -108,7 +107,7 @@ def _binary(headers: Mapping[str, str], kind: str, body: bytes) -> CloudEvent:
 def _decoded(text: bytes | Raw, place: str) -> CloudEvent:
     try:
         return _event(msgspec.json.decode(text, type=_Envelope), place)
-    except NOT_JSON as error:
+    except REFUSED as error:
         raise BadEvent(f"expected a CloudEvent: {error}", place or None) from None
 
 
@@ -142,7 +141,7 @@ def _verify(envelope: _Envelope) -> None:
 def _attributes(data: Raw) -> dict[str, Any]:
     try:
         return msgspec.json.decode(data, type=dict[str, Any] | None) or {}
-    except NOT_JSON as error:
+    except REFUSED as error:
         raise BadEvent(f"data: expected an object of JSON: {error}") from None
 
 

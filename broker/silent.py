@@ -10,16 +10,15 @@ for a minute, and alice's Hello waits, it reads that first.
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import zmq
 
 from broker.connections import Connection
+from broker.sockets import next_event
 
 LOOKS_MAX = 10
 _ADDRESS = "inproc://connections"
-_EVENT = struct.Struct("=hi")
 
 
 class SilentConnections:
@@ -58,7 +57,7 @@ class SilentConnections:
 
     def _take_events(self) -> None:
         while self._events.poll(0):
-            event, descriptor = _EVENT.unpack(self._events.recv_multipart()[0])
+            event, descriptor = next_event(self._events)
             connection = Connection.of(descriptor) if event == zmq.EVENT_ACCEPTED else None
             if connection is None:
                 self._silent.pop(descriptor, None)

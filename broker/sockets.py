@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import zmq
 
 from broker.errors import ConfigurationError
@@ -19,6 +21,8 @@ CONNECTED_MISSED_MAX = 15
 """Heartbeat intervals in silence after which a peer is lost whose connection stands. A process that
 has ended, or a host that has vanished, is noticed without: one that is busy is not taken for dead.
 """
+_EVENT = struct.Struct("=hi")
+"""An event's number and its value (zmq_socket_monitor); pyzmq's reading of it imports asyncio."""
 
 
 def bound(socket: zmq.Socket[bytes]) -> None:
@@ -39,6 +43,12 @@ def bound(socket: zmq.Socket[bytes]) -> None:
     socket.set(zmq.TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES)
     socket.set(zmq.TCP_MAXRT, KEEPALIVE_S * KEEPALIVE_PROBES * 1000)
     socket.set(zmq.LINGER, 0)
+
+
+def next_event(monitor: zmq.Socket[bytes]) -> tuple[int, int]:
+    """The next event of a socket's monitor, by its number, and its value."""
+    event, value = _EVENT.unpack(monitor.recv_multipart()[0])
+    return event, value
 
 
 def refuse_port_beyond_range(endpoint: str) -> None:

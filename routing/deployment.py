@@ -124,7 +124,7 @@ class Deployments:
 
     def configure(self, config: NodeConfig) -> None:
         """Take over the limit."""
-        self.by_id_max = config.rules_max
+        self._rules_max = config.rules_max
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -215,8 +215,8 @@ class Deployments:
                     Code.IN_USE,
                     f"a rule named {rule.name} is deployed; replace it, or remove it first",
                 )
-        if len(self._in_force) - len(gone) + len(rules.rules) > self.by_id_max:
-            raise Refusal(Code.LIMIT, f"more than {self.by_id_max} rules (rules_max)")
+        if len(self._in_force) - len(gone) + len(rules.rules) > self._rules_max:
+            raise Refusal(Code.LIMIT, f"more than {self._rules_max} rules (rules_max)")
         in_force = [one.rule for one in self._in_force.values() if one.name not in gone]
         ending = [one.rule for one in (*self.ending, *replaced)]
         try:

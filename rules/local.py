@@ -177,8 +177,8 @@ class Engine:
         for rule in checked.rules:
             self._rules[rule.name] = (rule, version)
             self._versions[rule.name] = version
-            self._opening.update(one.name for one in rule.opening)
-            self._has_ticks |= TIMER in rule.used_types
+            self._opening.update(rule.wiring.opening)
+            self._has_ticks |= TIMER.name in rule.wiring.used
 
     def remove(self, name: str) -> None:
         """Remove a rule, which still finds what was published before; KeyError when none has that

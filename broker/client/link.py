@@ -10,7 +10,6 @@ something, must read until ``receive`` gives None.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from operator import or_
@@ -22,11 +21,9 @@ from broker import names
 from broker.errors import ConfigurationError
 from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_at_once, sender
 from broker.security.keys import Curve
-from broker.sockets import bound, refuse_port_beyond_range
+from broker.sockets import bound, next_event, refuse_port_beyond_range
 
 _POLLIN = int(zmq.POLLIN)
-_EVENT = struct.Struct("=hi")
-"""An event's number and its value (zmq_socket_monitor); pyzmq's reading of it imports asyncio."""
 _NOT_LET_IN = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH,
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,
@@ -112,7 +109,7 @@ class Link:
         # Asking for the socket's EVENTS would make members of two enumerations each time.
         if not zmq_poll([(self._monitor, _POLLIN)], 0):
             return False
-        event, _ = _EVENT.unpack(self._monitor.recv_multipart()[0])
+        event, _ = next_event(self._monitor)
         if event in _NOT_LET_IN:
             self.obstacle = self._explain(event)
         elif event != zmq.EVENT_DISCONNECTED:

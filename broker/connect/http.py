@@ -24,12 +24,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from broker.cloudevents import NOT_JSON
 from broker.connect.access import Access
 from broker.connect.systems import Inbox, Message, SystemLost
 from broker.connect.templates import Template
 from broker.keys import ADDRESS
 from broker.names import is_open_to_others
+from matcher.formats.jsondata import REFUSED
 
 LEVEL = "/"
 BODY_MAX = 2**20
@@ -164,7 +164,7 @@ class Source:
             return _said(400, "hung up")
         try:
             bodies = self._bodies(bytes(body))
-        except NOT_JSON as error:
+        except REFUSED as error:
             return _said(400, f"expected an object of JSON with a list {self._items}: {error}")
         if len(bodies) > self._window:
             return _said(413, f"expected at most {self._window} messages")

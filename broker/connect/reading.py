@@ -28,7 +28,7 @@ from broker.connect.systems import HEADING, Message
 from broker.connect.templates import Template
 from matcher.errors import BadEvent, EventError
 from matcher.formats import csvfiles
-from matcher.formats.jsondata import Members, unquoted
+from matcher.formats.jsondata import REFUSED, Members, unquoted
 from matcher.formats.layout import ID, TIME, TYPE, Layout
 from matcher.model import EventType, Kind, Value
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN
@@ -284,7 +284,7 @@ def _decoded(body: bytes) -> str:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         return _decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except REFUSED as error:
         raise BadEvent(f"expected an object of JSON: {error}") from None
 
 

@@ -25,7 +25,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from broker.cloudevents import NOT_JSON
 from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
 from broker.monitoring.bench import LONGEST_S, Bench, Busy
@@ -49,6 +48,7 @@ from broker.monitoring.trial import File, Request as Trial
 from broker.monitoring.web_sockets import WebSockets
 from broker.monitoring.windows import Window, windows_of
 from broker.security.codes import Codes
+from matcher.formats.jsondata import REFUSED as NOT_JSON
 from matcher.identity import RULE_SOURCE
 
 TEXT_BYTES_MAX = 256 * 2**10

@@ -39,7 +39,7 @@ from matcher.formats.files import form_of, form_read, opened, read_from, row_nam
 from matcher.formats.inputs import is_regular, name_of, names_file, opened_input
 from matcher.formats.intake import Chunk, Intake, Place
 from matcher.formats.jsonadditions import Additions
-from matcher.formats.jsondata import Members
+from matcher.formats.jsondata import REFUSED, Members
 from matcher.formats.layout import ID, PLAIN, SOURCE, TYPE, Layout
 from matcher.formats.timeform import RFC_3339
 from matcher.identity import number_of_id
@@ -84,7 +84,6 @@ _FILTER = msgspec.json.Decoder(_FilterLine)
 _EVENT, _FITTING = msgspec.json.Decoder(_EventLine), msgspec.json.Decoder(_FittingLine)
 _PRESENT: Mapping[str, bool] = {"is": False, "is not": True}
 """The presence of an attribute that stands so to null."""
-_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read_filters(path: Path) -> FilterBatch:
@@ -97,7 +96,7 @@ def read_filters(path: Path) -> FilterBatch:
             try:
                 read = _FILTER.decode(line)
                 filter_ = Filter(tuple(map(_constraint, read.constraints)), read.type)
-            except _REFUSED as error:
+            except REFUSED as error:
                 raise FilterError(f"{place}: not a filter: {error}") from None
             except FilterError as error:
                 raise FilterError(f"{place}: {error}") from None
@@ -178,12 +177,12 @@ class MatchFile:
         """An event; where the decoder that is made for good ones refuses it, another says why."""
         is_plain = self._is_plain
         if is_plain:
-            with suppress(*_REFUSED):
+            with suppress(*REFUSED):
                 return _FITTING.decode(line)
         try:
             event: _EventLine = _EVENT.decode(line) if is_plain else self._laid_out(line)
             inferred_type(event.type or "", event.data)  # refuses values of no kind
-        except _REFUSED as error:
+        except REFUSED as error:
             raise BadEvent(f"not an event: {error}", place) from None
         except BadEvent as error:
             raise BadEvent(error.reason, place) from None

@@ -272,11 +272,8 @@ class TreeEvaluator:
 
     def _follow_pulls(self, division: Division) -> None:
         """Law 1; what has been evaluated does not depend any more on what is asked for."""
-        since, fragments, marks = (
-            dict[str, int | None](),
-            self.forwarder.fragments,
-            dict[str, int](),
-        )
+        since, marks = dict[str, int | None](), dict[str, int]()
+        fragments = self.forwarder.fragments
         if division.partition.pulls:
             since = {one.rule.name: one.since for one in division.rules}
             marks = self.progress.types

@@ -76,3 +76,13 @@ def test_at_instants_where_no_rule_begins_nothing_is_evaluated() -> None:
     assert [later - earlier for earlier, later in pairwise(advances)] == [PUT_OFF_MAX * 10**6]
     engine.publish("B", time=2 * PUT_OFF_MAX)
     assert [one.cause_full for one in engine.publish("A", time=2 * PUT_OFF_MAX + 1, n=0)] != []
+
+
+def test_ticks_of_the_timer_are_evaluated_though_no_event_begins_a_rule() -> None:
+    engine = Engine("""
+        event A(n: int)
+        define Quiet() from Timer(S = 0) as t and not A() within 1 min from t
+    """)
+    assert not engine.publish("A", time=0, n=1)
+    quiet = engine.publish("A", time=200, n=1)
+    assert [event.time // 10**6 for event in quiet] == [120, 180]
