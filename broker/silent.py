@@ -3,9 +3,9 @@
 libzmq's ROUTER sockets count no connections. Their monitor tells which descriptor is accepted and
 which is closed, and the first message of a peer tells its descriptor (broker.transport).
 
-A connection by which nothing has come in ``LOOKS_MAX`` looks, of one a second, is hung up on;
-clients and brokers greet at once. A broker looks when it has read all that has come: if it was busy
-for a minute, and alice's Hello waits, it reads that first.
+A broker looks once a second, when it has read all that has come. ``LOOKS_MAX`` looks find a silent
+connection, and the next one hangs up on it; clients and brokers greet at once. Example: the broker
+was busy for a minute, and alice's Hello waits. It reads that before it looks.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def bound(socket: zmq.Socket[bytes]) -> None:
 
 
 def next_event(monitor: zmq.Socket[bytes]) -> tuple[int, int]:
-    """The next event of a socket's monitor, by its number, and its value."""
+    """The number of the next event of a socket's monitor, and its value."""
     event, value = _EVENT.unpack(monitor.recv_multipart()[0])
     return event, value
 

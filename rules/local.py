@@ -120,8 +120,8 @@ class Engine:
         self._has_ticks = False
         """Whether some rule uses the Timer, of whose events nobody tells."""
         self._due = TIME_MAX
-        """No event of these types is waiting that is earlier. So before a Temp at 12 s, with a
-        Smoke at 10 s, all is evaluated, and before the next Temp, at 13 s, nothing needs to be."""
+        """Of these types, no event that waits is earlier. Example: a Smoke waits since 10 s. A Temp
+        at 12 s has that evaluated; a Temp at 13 s has nothing to evaluate."""
         self._put_off = 0
         """How many events were published since something was evaluated."""
         self._time = TIME_MIN

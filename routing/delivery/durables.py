@@ -226,7 +226,7 @@ class Durables:
         return acts[type(message)](message.name, rights)
 
     def remove(self, name: str, rights: Rights = EVERYTHING) -> int:
-        """Remove a durable sink, and with it that of its dead letters: these have its filters.
+        """Remove a durable sink and its dead letters, which bear the numbers of its filters.
         Refusal for one that has clients, and while dead letters wait.
         """
         sink, letters = self._here(name, rights), self._sinks.get(name + DEAD)
