@@ -26,6 +26,8 @@ from routing.permission import EVERY_TYPE
 
 NUMBER = 1
 """The number of a group's one subscription."""
+AT_ONCE = 4_096
+"""Numbers that draw their lots together, for each client one: so memory is bounded."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +38,12 @@ class GroupMember(Attachment):
 
     place: int = 0
     queue: deque[DeliveryBatch] = field(default_factory=deque)
+
+
+class OneValue(DeliveryBatch, frozen=True, eq=False, gc=False):
+    """Events with one value of the attribute that their group shares by; ``value``: its number."""
+
+    value: int
 
 
 def group_key(message: Subscribe, user: str) -> Peer:
@@ -74,14 +82,14 @@ class ClientGroup(SharedSink[GroupMember]):
 
     def attach(self, peer: Peer, number: int) -> None:
         """A client comes, with its own number of the subscription."""
-        waiting = self._take_waiting()
         self._places += 1
+        waiting = self._take_waiting() if self.by else []
         self.attached[peer] = GroupMember(peer, 0, {number: NUMBER}, self._places)
         self._offer_all(waiting)
 
     def detach(self, peer: Peer) -> None:
         """A client goes."""
-        waiting = self._take_waiting()
+        waiting = self._take_waiting() if self.by or len(self.attached) == 1 else []
         del self.attached[peer]
         self._offer_all(waiting)
 
@@ -98,8 +106,22 @@ class ClientGroup(SharedSink[GroupMember]):
         return waiting
 
     def _offer_all(self, waiting: list[DeliveryBatch]) -> None:
-        for one in waiting if self.attached else ():
-            self.offer(one)
+        """Queue what waits anew. What has one value is shared out together, for it may be much."""
+        if not self.attached:
+            return
+        members = list(self.attached.values())
+        values = [one.value for one in waiting if isinstance(one, OneValue)]
+        chosen = iter(_chosen(np.array(values, np.uint64), self._seeds).tolist())
+        for one in waiting:
+            if isinstance(one, OneValue):
+                members[next(chosen)].queue.append(one)
+                self.queued += one.events
+            else:
+                self.offer(one)
+
+    @property
+    def _seeds(self) -> UInt64s:
+        return np.array([one.place for one in self.attached.values()], np.uint64)
 
     @property
     def _queues(self) -> list[deque[DeliveryBatch]]:
@@ -116,12 +138,12 @@ class ClientGroup(SharedSink[GroupMember]):
 
     def _parts(self, whole: DeliveryBatch) -> Iterator[tuple[GroupMember, DeliveryBatch]]:
         members = list(self.attached.values())
-        seeds = np.array([one.place for one in members], np.uint64)
-        rows = [_chosen(_numbers(batch, self.by), seeds) for batch in whole.batches]
-        chosen = np.concatenate(rows)
-        if (chosen == chosen[0]).all():  # common: one event, or one value
-            yield members[chosen[0]], whole
+        numbers = np.concatenate([_numbers(batch, self.by) for batch in whole.batches])
+        if (numbers == numbers[0]).all():  # common: one event
+            member = members[_chosen(numbers[:1], self._seeds)[0]]
+            yield member, OneValue(whole.delivery, whole.events, int(numbers[0]))
             return
+        chosen = _chosen(numbers, self._seeds)
         places = whole.places
         for number in np.unique(chosen).tolist():
             own = places[chosen[places] == number]
@@ -154,5 +176,8 @@ def _chosen(numbers: UInt64s, seeds: UInt64s) -> Int64s:
     """int64[n]: for each number the place of the seed that has the highest lot for it (rendezvous
     hashing): a seed that comes or goes changes no other's.
     """
-    chosen: Int64s = np.argmax(mix(mix(numbers)[:, None] * np.uint64(GOLDEN) + seeds), axis=1)
+    chosen = np.empty(len(numbers), np.int64)
+    for begin in range(0, len(numbers), AT_ONCE):
+        lots = mix(numbers[begin : begin + AT_ONCE])[:, None] * np.uint64(GOLDEN) + seeds
+        np.argmax(mix(lots), axis=1, out=chosen[begin : begin + AT_ONCE])
     return chosen

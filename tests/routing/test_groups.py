@@ -10,6 +10,7 @@ from event_batches import batch_of_events
 
 from matcher.model import Event, EventType
 from routing.config import NodeConfig
+from routing.delivery import group as group_module
 from routing.delivery.delivery_batch import DeliveryBatch
 from routing.delivery.group import ClientGroup, group_key
 from routing.delivery.sinks import Sinks
@@ -194,3 +195,20 @@ def test_a_group_is_of_one_user_and_filter_and_its_clients_agree() -> None:
     assert not list(sinks)
     sinks.offer(temps(("a1", 1)).batches, np.arange(1))
     assert not sinks.take_touched() or group.queued == 0
+
+
+def test_who_comes_has_no_waiting_event_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, looked = group_of(b"a", credit=0, by="area"), []
+    for n in range(50):
+        group.offer(temps((f"a{n % 10}", n)))
+    monkeypatch.setattr(group_module, "_numbers", lambda *asked: looked.append(asked))
+    group.attach(b"b", 1)
+    group.attach(b"c", 2)
+    group.detach(b"a")
+    assert not looked
+    assert group.queued == 50
+    for peer in (b"b", b"c"):
+        group.grant(peer, 100, MOST)
+    given = taken(group)
+    assert sorted(itertools.chain.from_iterable(map(numbers, given.values()))) == list(range(50))
+    assert all(map(numbers, given.values())), "both get some"
