@@ -120,13 +120,15 @@ def check_rules(rights: Rights, rules: RuleSet, replaced: Collection[str]) -> No
         check_owner(rights, rule)
 
 
-def check_text(rights: Rights, file: ast.File, replaced: Collection[str]) -> None:
+def check_text(
+    rights: Rights, file: ast.File, replaced: Collection[str], known: Collection[str]
+) -> None:
     """Raise Refusal unless a user may deploy a text that cannot be checked, by the names in it: so
     what is wrong with it tells nothing of types that are not for the user to see.
     """
     if rights.grants is None:
         return
-    check_declared(rights, file)
+    check_declared(rights, file, known)
     for rule in file.statements:
         if isinstance(rule, ast.Schema):
             continue
@@ -138,19 +140,18 @@ def check_text(rights: Rights, file: ast.File, replaced: Collection[str]) -> Non
             check_right(rights, Act.SUBSCRIBE, name)
 
 
-def check_declared(rights: Rights, file: ast.File) -> None:
+def check_declared(rights: Rights, file: ast.File, known: Collection[str]) -> None:
     """Raise Refusal unless a user may know what each type has that a text declares: else it would
-    tell whether a type is known otherwise.
+    tell whether a type is known otherwise. Of a type that is not ``known`` yet the user has to be
+    one who may say what it has: else its publisher would be refused.
     """
-    for schema in file.statements:
-        if not isinstance(schema, ast.Schema):
+    for name in (one.type.text for one in file.statements if isinstance(one, ast.Schema)):
+        if any(rights.may(act, name) for act in (Act.PUBLISH, Act.DEFINE)):
             continue
-        if not any(rights.may(act, schema.type.text) for act in _SEEING):
-            check_right(rights, Act.SUBSCRIBE, schema.type.text)
-
-
-_SEEING = (Act.SUBSCRIBE, Act.PUBLISH, Act.DEFINE)
-"""Acts of whoever may know what a type has."""
+        check_right(rights, Act.SUBSCRIBE, name)
+        if name not in known:
+            reason = f"user {rights.user!r} may not say what {name} has, which is not known yet"
+            raise Refusal(Code.NOT_ALLOWED, f"{reason}: that needs `publish` or `define` for it")
 
 
 def _read_by(rule: ast.Rule) -> Iterator[str]:

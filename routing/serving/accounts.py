@@ -90,6 +90,15 @@ class Accounts:
             before = replace(stay, types=(), owner=owner, since=since)
         self._note(replace(before, types=tuple(sorted({*before.types, *types}))))
 
+    def record(self, names: Iterable[str], home: str, now: float, user: str) -> None:
+        """A user publishes events as those of other sources: names that are nobody's are the
+        user's from now on, for the numbers of such events are used up.
+        """
+        for name in names:
+            if user and not self.owner(name):
+                self.begin(name, home, (), now, user)
+                self.end(name, home, 0)
+
     def end(self, name: str, home: str, number: int) -> None:
         """A source has closed at a broker, which has taken all up to this number, or goes on
         elsewhere.

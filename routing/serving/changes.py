@@ -145,15 +145,16 @@ class RuleChanges:
 
     def _read(self, message: Deploy, rights: Rights) -> tuple[RuleSet, list[Deployed]]:
         """The text's rules, and those in force that they replace."""
+        known = self._advertisements.schemas
         try:
             rules = load(message.text, file=message.file, known=self._known_for(message))
         except RuleErrors as errors:
             file = read(message.text, file=message.file).file
             in_force = {one.name for one in self._deployments.in_force} if message.replace else ()
-            check_text(rights, file, in_force)
+            check_text(rights, file, in_force, known)
             raise Refusal(Code.BAD_RULES, str(errors)) from None
         if rights.grants is not None:
-            check_declared(rights, read(message.text, file=message.file).file)
+            check_declared(rights, read(message.text, file=message.file).file, known)
         if not (rules.rules or message.removes):
             raise Refusal(Code.BAD_RULES, f"{message.file}: there is no rule in the text")
         found = [self._deployments.find_in_force(rule.name) for rule in rules.rules]

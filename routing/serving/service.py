@@ -364,6 +364,10 @@ class Service:
             if unseen.batches == tuple(batches) and found.batches == intake.taken:
                 return intake
             return intake.sifted(batches, unseen, found, late=intake.late)
+        here, now, user = self._config.name, self._moment.now, source.rights.user
+        for batch in batches:
+            if batch.causes is not None:
+                self._accounts.record(batch.causes.ids.source.values, here, now, user)
         unseen = self._published.unseen(whole, batches)
         intake = take_in(source, unseen.batches, ahead)
         late = tuple(as_known(whole, batch) for batch in intake.late)

@@ -4,6 +4,7 @@ import signal
 import time
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from pages import get
 from secured import KEYS, broker, keys, make_keys, secured
@@ -12,7 +13,7 @@ from broker import Publisher, RuleManager, Subscriber
 from broker.cli import main
 from broker.errors import ConfigurationError, PublishBlocked, RefusedError
 from broker.security.access import load_access
-from matcher.model import EventType
+from matcher.model import Causes, EventBatch, EventIds, EventType, StringColumn
 from matcher.rows import batch_of
 from routing.messages import Act, Limits
 
@@ -222,6 +223,48 @@ def test_a_sensor_is_itself_alone(folder):
         await_that(lambda: publishes(endpoint, "hall", alice))
         with pytest.raises(RefusedError, match="may not publish as 'hall'"):
             Publisher(endpoint, name="hall", types=[TEMP], **bob)
+
+
+def test_a_name_that_events_are_recorded_under_is_its_users_as_any_that_is_used(folder):
+    """Else the numbers of the events are used up, and who comes to the name later loses its own."""
+    access = folder / "recording.toml"
+    access.write_text(KEYS)
+    alice, bob = keys(folder, "alice"), keys(folder, "bob")
+    with broker("--name", "b1", *secured(folder, "b1", access)) as (_, endpoint):
+        with Publisher(endpoint, name="rec#part-0", types=[TEMP], live=False, **bob) as source:
+            source.publish_batch(recorded_as("gate"))
+        for name in ("gate", "gate#part-1"):
+            with pytest.raises(RefusedError, match="user 'alice' may not publish as 'gate'"):
+                Publisher(endpoint, name=name, types=[TEMP], **alice)
+        Publisher(endpoint, name="gate", types=[TEMP], **bob).close()
+
+
+def recorded_as(source):
+    """A Temp that was recorded as the first event of a source."""
+    of_source = EventIds(StringColumn.constant(source, 1), np.ones(1, np.int64))
+    is_numbered = np.ones(1, np.bool_)
+    causes = Causes(np.arange(2), of_source, is_numbered, ~is_numbered)
+    own = EventIds(StringColumn.constant("", 1), np.ones(1, np.int64))
+    columns = StringColumn.constant("a1", 1), np.ones(1)
+    return EventBatch(TEMP, np.ones(1, np.int64), own, columns, causes)
+
+
+def test_who_may_only_read_a_type_does_not_say_what_it_has(folder):
+    """Its publisher, who came later, was refused for as long as the rule was there."""
+    access = folder / "squat.toml"
+    reads = f'{BOB}subscribe = ["Temp"]\ndefine = ["B"]\ndeploy = ["b"]\n'
+    access.write_text(KEYS.replace(ALICE, f'{ALICE}publish = ["*"]\n').replace(BOB, reads))
+    alice, bob = keys(folder, "alice"), keys(folder, "bob")
+    rule = "rule b: define B(v: float) from Temp() as t where v = t.value\n"
+    with broker("--name", "b1", *secured(folder, "b1", access)) as (_, endpoint):
+        manager = RuleManager(endpoint, **bob)
+        for text in ("event Temp(wrong: int)\n", f"event Temp(value: float)\n{rule}"):
+            with pytest.raises(RefusedError, match="may not say what Temp has, which is not known"):
+                manager.add(text)
+        with Publisher(endpoint, name="s1", types=[TEMP], **alice):
+            with pytest.raises(RefusedError, match="another schema for Temp"):
+                manager.add(f"event Temp(value: float)\n{rule}")
+            manager.add(f"event Temp(area: string, value: float)\n{rule}")
 
 
 def publishes(endpoint, name, options):
