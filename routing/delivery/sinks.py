@@ -27,7 +27,13 @@ from routing.delivery.merged_detections import MergedDetections
 from routing.delivery.selection import Pattern
 from routing.delivery.sink import Sink
 from routing.delivery.subscriber_index import SubscriberIndex
-from routing.delivery.subscriptions import Interest, delivery_batch_of, interest, interest_in
+from routing.delivery.subscriptions import (
+    FilterTexts,
+    Interest,
+    delivery_batch_of,
+    interest,
+    interest_in,
+)
 from routing.deployment import Deployed, Deployments
 from routing.effects import Peer
 from routing.errors import Refusal
@@ -52,6 +58,7 @@ class Sinks:
         self._indices: dict[str, SubscriberIndex[Sink]] = {}
         self._composite: dict[Peer, Sink] = {}
         self._touched: dict[Peer, Sink] = {}
+        self.filters = FilterTexts()
         self.version = 0
         """Counts up whenever subscriptions, types or rules have changed."""
 
@@ -183,6 +190,7 @@ class Sinks:
             to.interests.add(Interest(number, EVERY_TYPE, EVERY_TYPE, None))
         for part in sink.interests:
             to.interests.add(part)
+            self.filters.add(part)
 
     def change_rights(
         self, peer: Peer, rights: Rights, schemas: Mapping[str, EventType]
@@ -208,6 +216,7 @@ class Sinks:
     def _enter(self, sink: Sink, added: Interest) -> None:
         """Add what asks for events of one type."""
         sink.interests.add(added)
+        self.filters.add(added)
         if not sink.is_fed:
             return
         index = self._indices.get(added.type_name)
@@ -309,6 +318,7 @@ class Sinks:
 
     def _end(self, sink: Sink, number: int) -> None:
         for ended in sink.interests.remove(number):
+            self.filters.remove(ended)
             if not sink.is_fed:
                 continue
             index = self._indices[ended.type_name]

@@ -13,6 +13,8 @@ that becomes known while it lasts.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -154,6 +156,32 @@ class TypeSubscriptions:
             filters,
             not any(one.conditions for one in filters),
         )
+
+
+class FilterTexts:
+    """The filters of all sinks of a broker, each once. ``by_type``: sorted, by the type's name."""
+
+    def __init__(self) -> None:
+        self.by_type: dict[str, tuple[str, ...]] = {}
+        self._uses: Counter[str] = Counter()
+
+    def add(self, asked: Interest) -> None:
+        """Another subscription asks so."""
+        self._uses[asked.text] += 1
+        if self._uses[asked.text] == 1:
+            texts = self.by_type.get(asked.type_name, ())
+            place = bisect(texts, asked.text)
+            self.by_type[asked.type_name] = (*texts[:place], asked.text, *texts[place:])
+
+    def remove(self, ended: Interest) -> None:
+        """One that asks so has ended."""
+        self._uses[ended.text] -= 1
+        if not self._uses[ended.text]:
+            del self._uses[ended.text]
+            texts = self.by_type.pop(ended.type_name)
+            place = bisect(texts, ended.text)
+            if len(texts) > 1:
+                self.by_type[ended.type_name] = (*texts[: place - 1], *texts[place:])
 
 
 class Interests:

@@ -6,7 +6,7 @@ to a part; parts change another's state by asking for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.model import EventBatch
@@ -93,9 +93,9 @@ class BrokerContext:
                 check_schema(batch, known.schema)
 
     @property
-    def filters(self) -> list[str]:
-        """The filters of this broker's sinks."""
-        return [one.text for sink in self.sinks for one in sink.interests]
+    def filters(self) -> Mapping[str, tuple[str, ...]]:
+        """The filters of this broker's sinks, each once and sorted, by the name of their type."""
+        return self.sinks.filters.by_type
 
     @property
     def wanted_rules(self) -> set[str]:

@@ -38,7 +38,6 @@ from routing.network.recovery.resume_points import from_resume_points_on
 from routing.network.tables.branch import Branch
 from routing.network.tables.deferred_watermarks import RuleWatermarks
 from routing.network.tables.filter_cover import maximal_of_type
-from routing.network.tables.filters import type_of
 from routing.overlay.trees import LocalTree
 from routing.partition.places import Division
 from routing.watermarks.ends import CLOSED
@@ -207,27 +206,21 @@ class Router:
             branch.index(schemas, defining, changed)
 
     def updates(
-        self, own: Iterable[str], to: Container[str] | None = None
+        self, own: Mapping[str, tuple[str, ...]], to: Container[str] | None = None
     ) -> Iterator[tuple[Branch, SubscriptionUpdate]]:
         """Updates to tell neighbours (Law 1), where they are news; the caller numbers them.
 
-        ``own``: what this broker's sinks want. ``to``: the
-        neighbours that are to be told now, None for all.
+        ``own``: what this broker's sinks want, by type, sorted. ``to``: the neighbours that are to
+        be told now, None for all.
         """
-        self._want_here(own)
+        before, self._own = self._own, dict(own)
+        names = before.keys() | own.keys()
+        self._touch({name for name in names if before.get(name) != own.get(name)})
         for branch in self._branches.values():
             if to is None or branch.neighbour in to:
                 update = self._update_for(branch)
                 if update is not None:
                     yield branch, update
-
-    def _want_here(self, own: Iterable[str]) -> None:
-        before, found = self._own, dict[str, set[str]]()
-        for text in own:
-            found.setdefault(type_of(text), set()).add(text)
-        self._own = {name: tuple(sorted(texts)) for name, texts in found.items()}
-        names = before.keys() | self._own.keys()
-        self._touch({name for name in names if before.get(name) != self._own.get(name)})
 
     def _update_for(self, branch: Branch) -> SubscriptionUpdate | None:
         """The want to tell one neighbour: the whole, if it was told nothing yet, else the

@@ -21,23 +21,23 @@ from matcher.filters.covering import Numbers, covers, values_of
 from matcher.filters.merging import merged
 from matcher.model import OPTIONAL, EventType
 from matcher.spelling import spelled
-from routing.network.tables.filters import known_interest, type_of
+from routing.network.tables.filters import known_interest
 from rules.planning.sketch import Sketch, sketch_of
 
 FEW = 256
 """Filters of one type up to which they are compared with one another, which is quadratic."""
 
 
-def maximal(filters: Iterable[str], schemas: Mapping[str, EventType]) -> tuple[str, ...]:
+def maximal(
+    filters: Mapping[str, tuple[str, ...]], schemas: Mapping[str, EventType]
+) -> tuple[str, ...]:
     """The filters, sorted, without those that others cover, of equal ones the first by text; those
-    that say together what one filter does are told as that one.
+    that say together what one filter does are told as that one. ``filters``: by the name of their
+    type, sorted, each once.
     """
-    by_type: dict[str, list[str]] = {}
-    for text in sorted(set(filters)):
-        by_type.setdefault(type_of(text), []).append(text)
     kept: list[str] = []
-    for name, texts in by_type.items():
-        kept += maximal_of_type(tuple(texts), schemas.get(name))
+    for name, texts in filters.items():
+        kept += maximal_of_type(texts, schemas.get(name))
     return tuple(sorted(kept))
 
 

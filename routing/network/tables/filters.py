@@ -6,7 +6,7 @@ neighbours that want the same; in a large network each of them is asked for thou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -52,6 +52,14 @@ def _made(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
         demand = Demand(schema)
         demand.set(filters)
     return TypeFilters(texts, schema, bool(interests), filters, demand)
+
+
+def by_type(texts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """The filters by the name of their type, sorted, each once."""
+    found: dict[str, list[str]] = {}
+    for text in sorted(set(texts)):
+        found.setdefault(type_of(text), []).append(text)
+    return {name: tuple(same) for name, same in found.items()}
 
 
 def type_of(text: str) -> str:

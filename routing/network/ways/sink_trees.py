@@ -18,7 +18,7 @@ from routing.deployment import Deployed
 from routing.messages import Catalog, SinkTree
 from routing.network.agreement.catalog import rules_of
 from routing.network.tables.filter_cover import maximal
-from routing.network.tables.filters import type_named
+from routing.network.tables.filters import by_type, type_named
 from routing.partition.placement import is_unbounded
 from rules.checking.dependencies import arrange
 
@@ -31,10 +31,10 @@ class Kinds:
     own: frozenset[str]
 
     def own_filters(
-        self, texts: Iterable[str], schemas: Mapping[str, EventType]
+        self, filters: Mapping[str, tuple[str, ...]], schemas: Mapping[str, EventType]
     ) -> tuple[str, ...]:
-        """The filters of a broker's sinks that it wants of its own tree."""
-        return maximal((text for text in texts if type_named(text) in self.own), schemas)
+        """The filters of a broker's sinks, by type, that it wants of its own tree."""
+        return maximal({name: filters[name] for name in filters.keys() & self.own}, schemas)
 
 
 @lru_cache(maxsize=64)
@@ -78,9 +78,10 @@ def trees_wanted(
 ) -> Iterator[SinkTree]:
     """The trees of the brokers whose sinks want this, as a plan of that number would have them."""
     for root, texts in sorted(wants):
-        filters = kinds.own_filters(texts, schemas)
+        wanted = by_type(texts)
+        filters = kinds.own_filters(wanted, schemas)
         if filters:
-            mixed = any(type_named(text) in kinds.routed for text in texts)
+            mixed = not kinds.routed.isdisjoint(wanted)
             yield SinkTree(root, number, filters, mixed)
 
 

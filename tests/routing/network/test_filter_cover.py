@@ -8,6 +8,7 @@ from conversation import schema_of
 from matcher.model import EventBatch
 from matcher.rows import batch_of
 from routing.network.tables.filter_cover import FEW, maximal
+from routing.network.tables.filters import by_type
 from rules.subscription import parse_subscription
 
 TEMP = schema_of("Temp(room: string, value: float, n: int, ok: bool)")
@@ -34,7 +35,7 @@ SCHEMAS = {"Temp": TEMP}
     ],
 )
 def test_what_is_covered_is_not_told(filters: list[str], told: tuple[str, ...]) -> None:
-    assert maximal(filters, SCHEMAS) == told
+    assert maximal(by_type(filters), SCHEMAS) == told
 
 
 @pytest.mark.parametrize(
@@ -68,13 +69,13 @@ def test_what_is_covered_is_not_told(filters: list[str], told: tuple[str, ...]) 
 def test_filters_that_one_says_alike_are_told_as_that_one(
     filters: list[str], told: tuple[str, ...] | None
 ) -> None:
-    assert maximal(filters, SCHEMAS) == (tuple(sorted(filters)) if told is None else told)
+    assert maximal(by_type(filters), SCHEMAS) == (tuple(sorted(filters)) if told is None else told)
 
 
 def test_very_many_filters_are_told_as_they_are() -> None:
     filters = [f"Temp(n >= {n} and n <= {n + 1})" for n in range(FEW + 1)]
-    assert maximal(filters, SCHEMAS) == tuple(sorted(filters))
-    assert maximal(filters[1:], SCHEMAS) == (f"Temp(n >= 1 and n <= {FEW + 1})",)
+    assert maximal(by_type(filters), SCHEMAS) == tuple(sorted(filters))
+    assert maximal(by_type(filters[1:]), SCHEMAS) == (f"Temp(n >= 1 and n <= {FEW + 1})",)
 
 
 def condition(random: Random) -> str:
@@ -126,7 +127,7 @@ LEAKY = schema_of("Leaky(room: string?, n: int?, ok: bool?)")
     ],
 )
 def test_nulls_are_covered_by_what_asks_for_them(filters: list[str], told: tuple[str, ...]) -> None:
-    assert maximal(filters, {"Leaky": LEAKY}) == (told or tuple(sorted(filters)))
+    assert maximal(by_type(filters), {"Leaky": LEAKY}) == (told or tuple(sorted(filters)))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -152,7 +153,7 @@ def test_of_nulls_too_all_is_told_that_was_asked_for(seed: int) -> None:
         masks = [parse_subscription(text, {"Leaky": LEAKY}).mask(batch) for text in texts]
         return [any(row) for row in zip(*masks, strict=True)]
 
-    told = maximal(filters, {"Leaky": LEAKY})
+    told = maximal(by_type(filters), {"Leaky": LEAKY})
     assert matched(list(told)) == matched(filters), f"seed {seed}: {filters} told as {told}"
 
 
@@ -173,6 +174,6 @@ def test_what_is_told_asks_for_all_that_was_asked_for(seed: int) -> None:
         masks = [parse_subscription(text, SCHEMAS).mask(batch) for text in texts]
         return [any(row) for row in zip(*masks, strict=True)]
 
-    told = maximal(filters, SCHEMAS)
+    told = maximal(by_type(filters), SCHEMAS)
     assert matched(list(told)) == matched(filters), f"seed {seed}: {filters} told as {told}"
     assert len(told) <= len(set(filters))

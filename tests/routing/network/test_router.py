@@ -14,6 +14,7 @@ from routing.network.agreement.catalog import rules_of
 from routing.network.evaluation.router import Router
 from routing.network.tables.branch import Branch
 from routing.network.tables.filter_cover import maximal
+from routing.network.tables.filters import by_type
 from routing.overlay.trees import LocalTree
 
 RULE = "define C(n: int) from A() as a where n = a.n"
@@ -35,7 +36,7 @@ def nothing(name: str) -> tuple[Deployed, ...]:
 def told(made: Router, own: list[str]) -> dict[str, SubscriptionUpdate]:
     """What neighbours are told now, numbered as a broker would."""
     found = {}
-    for branch, update in made.updates(own):
+    for branch, update in made.updates(by_type(own)):
         branch.told_number += 1
         found[branch.neighbour] = replace(update, number=branch.told_number)
     return found
@@ -96,7 +97,7 @@ def test_who_is_told_what_differs_knows_what_he_would_if_told_the_whole(seed: in
         for neighbour in hearing.keys() - {lost}:
             if heard[neighbour] == made.branches[neighbour].told_number:
                 others = [text for other, has in said.items() if other != neighbour for text in has]
-                whole = maximal([*own, *others], known)
+                whole = maximal(by_type([*own, *others]), known)
                 found = [
                     text
                     for one in hearing[neighbour].types

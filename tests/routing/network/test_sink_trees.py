@@ -7,6 +7,7 @@ import pytest
 
 from routing.deployment import Deployed
 from routing.messages import Catalog, RuleFacts
+from routing.network.tables.filters import by_type
 from routing.network.ways.sink_trees import below, kinds_of
 from routing.overlay.graph import fathers_of
 from rules.language import load
@@ -44,7 +45,7 @@ def test_own_filters_are_those_of_own_types_less_what_others_cover() -> None:
     told = known(*RULES)
     texts = ["X(p > 1)", "Z()", "X(p > 0)", "A()", "Nothing()"]
     schemas = {schema.name: schema for schema in told.types}
-    assert kinds_of(told).own_filters(texts, schemas) == ("X(p > 0)",)
+    assert kinds_of(told).own_filters(by_type(texts), schemas) == ("X(p > 0)",)
 
 
 def test_a_type_brings_the_rules_that_it_needs() -> None:
