@@ -15,7 +15,7 @@ earlier than the rules of its group see. r1 finds Spreads of single Cs, r3 of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +26,10 @@ from routing.evaluation.outbox import message_sized
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import RuleState
 from routing.order import greatest_time
-from routing.partition.replay_starts import replay_starts
-from routing.partition.rule_states import ResumedRule, groups_of
+from routing.partition.replay_starts import replay_starts, state_groups
+from routing.partition.rule_states import ResumedRule
 from routing.watermarks.ends import CLOSED
 from routing.wire.extent import fitting
-from rules.pattern import Rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,13 +126,13 @@ class StateTable:
                         yield RuleState(rule, TIME_MIN, TIME_MIN, piece.state.batches)
                 yield RuleState(rule, TIME_MIN, mark)
 
-    def let_go(self, rules: Iterable[Rule], starts: Mapping[str, int]) -> None:
+    def let_go(self, rules: Sequence[Deployed], starts: Mapping[str, int]) -> None:
         """Let go of what is earlier than the rules of its group see, each from its start (Law 3).
         ``rules``: all that there are.
         """
         if not self._pieces:
             return
-        groups = groups_of(rules)
+        groups = state_groups(rules)
         for rule in starts.keys() & self._pieces.keys():
             start = min(starts[one] for one in groups.get(rule, (rule,)) if one in starts)
             pieces = self._pieces[rule]
@@ -175,11 +174,18 @@ def put_down(
     where their composite events have arrived.
     """
     found: list[RuleState] = []
-    there = replay_starts(rules, due, None)
-    for group in dict.fromkeys(groups_of(one.rule for one in rules).values()):
+    there, groups = replay_starts(rules, due, None), state_groups(rules)
+    found_to = _found_to(evaluator, groups)
+    farther = {
+        one
+        for one in groups
+        if min(there.marks.get(one, CLOSED), found_to.get(one, CLOSED))
+        > table.marks.get(one, TIME_MIN)
+    }
+    for group in dict.fromkeys([group for one, group in groups.items() if one in farther]):
         wanted = min([there.marks[one] for one in group if one in there.marks], default=CLOSED)
+        mark = min([wanted, *(found_to[one] for one in group if one in found_to)])
         first = min([there.starts[one] for one in group if one in there.starts], default=wanted)
-        mark = min([wanted, *_found_to(evaluator, group)])
         start = first - (wanted - mark)
         if mark < CLOSED and all(_is_noted(table, evaluator, one, start) for one in group):
             for name in sorted(group):
@@ -190,12 +196,10 @@ def put_down(
     return found
 
 
-def _found_to(evaluator: TreeEvaluator, group: frozenset[str]) -> Iterator[int]:
+def _found_to(evaluator: TreeEvaluator, rules: Mapping[str, object]) -> Mapping[str, int]:
     """Up to when rules have been evaluated since they began anew, but for those that are over."""
-    for name in group & evaluator.rules.keys():
-        until, mark = evaluator.rules[name].until, evaluator.output_watermark(name)
-        if until is None or mark < until:
-            yield mark
+    marks = evaluator.progress.output_watermarks(rules.keys() & evaluator.rules.keys())
+    return {name: mark for name, mark in marks.items() if mark < evaluator.rules[name].end}
 
 
 def _is_noted(table: StateTable, evaluator: TreeEvaluator, rule: str, start: int) -> bool:

@@ -14,15 +14,22 @@ left at 40 s follows from all before.
 
 Law 3: nothing before the instant from which a rule holds matters to it; and nothing at all to one
 that ends before it has to be right.
+
+Rules of one wiring that reach as far as each other, and do not end, are *alike* and traced as one.
+So 10,000 of them take as long as it takes to look up from when on each has to be right.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import repeat
 
-from matcher.model import TIME_MAX, TIME_MIN
+import numpy as np
+
+from matcher.model import TIME_MAX, TIME_MIN, Int64s
 from routing.deployment import Deployed
 from routing.partition.derivation import reach_of, reaches_of
 from routing.partition.placement import is_unbounded
@@ -35,34 +42,83 @@ WITHOUT_STATES: Mapping[str, int] = {}
 
 
 @lru_cache(maxsize=65_536)
-def _reach(rule: Rule) -> int:
-    return reach_of(rule)
-
-
-@lru_cache(maxsize=65_536)
-def _reaches(rule: Rule) -> Mapping[str, int]:
-    found: Mapping[str, int] = reaches_of(rule)
-    return found
-
-
-@lru_cache(maxsize=8)
-def _arranged(
-    rules: tuple[Rule, ...],
-) -> tuple[Mapping[str, Rule], Mapping[str, Collection[str]]]:
-    """The rules by name, arranged together, since a cycle may lead over rules that were deployed
-    apart; and the groups of those that no window bounds.
+def _reaches(rule: Rule, *, has_state: bool) -> tuple[tuple[str, int], ...]:
+    """How far a rule sees from where it has to be right, by type. A state is of all that came
+    before its mark, whatever a composite event depends on.
     """
-    arranged = arrange(rules).rules
-    return {rule.name: rule for rule in arranged}, groups_of(arranged)
+    if has_state:
+        return tuple((one.name, reach_of(rule)) for one in rule.used_types)
+    return tuple(reaches_of(rule).items())
+
+
+@dataclass(slots=True, eq=False)
+class _Alike:
+    """Rules that are traced as one, each of which may have a state of its own; or one rule alone,
+    that has an end or goes on from one mark with a ``group``.
+    """
+
+    rule: Rule
+    until: int
+    has_state: bool
+    group: Collection[str]
+    names: list[str] = field(default_factory=list)
+    begins: list[int] = field(default_factory=list)
+
+
+class _Arrangement:
+    """Rules by what they have alike, which does not change while they are the same."""
+
+    def __init__(self, rules: Sequence[Deployed]) -> None:
+        # Together, since a cycle may lead over rules that were deployed apart.
+        arranged = {rule.name: rule for rule in arrange([one.rule for one in rules]).rules}
+        self.groups = groups_of(arranged.values())
+        found: dict[object, _Alike] = {}
+        for one in rules:
+            name, group = one.rule.name, self.groups.get(one.rule.name, ())
+            rule, wiring = arranged[name], one.rule.wiring
+            is_alone = one.until is not None or len(group) > 1 or wiring.defined in wiring.used
+            key = name if is_alone else (wiring, _reaches(rule, has_state=bool(group)))
+            alike = found.get(key)
+            if alike is None:
+                alike = _Alike(rule, one.end, bool(group), group if is_alone else ())
+                found[key] = alike
+            alike.names.append(name)
+            alike.begins.append(one.begin)
+        self.alike = list(found.values())
+        self.alone = {one.names[0]: one for one in self.alike if one.group}
+        self.defining: dict[str, list[_Alike]] = {}
+        for alike in self.alike:
+            self.defining.setdefault(alike.rule.defines.name, []).append(alike)
+
+
+_recent: deque[tuple[Sequence[Deployed], _Arrangement]] = deque(maxlen=8)
+"""Of the last rules: each checkpoint asks for the same ones, which are one tuple, several times."""
+
+
+def _arrangement_of(rules: Sequence[Deployed]) -> _Arrangement:
+    for known, arrangement in list(_recent):
+        if known is rules:
+            return arrangement
+    arrangement = _Arrangement(rules)
+    if isinstance(rules, tuple):
+        _recent.append((rules, arrangement))
+    return arrangement
+
+
+def state_groups(rules: Sequence[Deployed]) -> Mapping[str, Collection[str]]:
+    """By the name of each rule that no window bounds, the rules that go on with it from one mark
+    (rule_states).
+    """
+    return _arrangement_of(rules).groups
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayStarts:
     """From when on rules are evaluated once more, by name.
 
-    ``starts``: how far back each sees; ``marks``: where those go on that no window bounds, if they
-    do not begin at the beginning; ``horizons``: for each type that they use, the time before which
-    no event is needed any more.
+    ``starts``: how far back those see that have a state or an end; ``marks``: where those go on
+    that no window bounds, if they do not begin at the beginning; ``horizons``: for each type that
+    rules use, the time before which no event is needed any more.
     """
 
     starts: Mapping[str, int]
@@ -79,89 +135,114 @@ def replay_starts(
 
     ``states``: the marks of the states that there are; None: wherever one is needed there is one.
     """
-    return _Tracing(rules, due, states).traced()
+    return _Tracing(_arrangement_of(rules), due, states).traced()
 
 
 class _Tracing:
-    """Traces what is needed down from the rules to what they use."""
+    """Traces what is needed down from the rules to what they use. Arrays are int64, an entry for
+    each of the rules that are alike.
+    """
 
     def __init__(
-        self, rules: Sequence[Deployed], due: Mapping[str, int], states: Mapping[str, int] | None
+        self, arrangement: _Arrangement, due: Mapping[str, int], states: Mapping[str, int] | None
     ) -> None:
-        self._right = {one.rule.name: due.get(one.rule.name, TIME_MIN) for one in rules}
-        self._states = states
-        self._by_name, self._groups = _arranged(tuple(one.rule for one in rules))
-        self._since = {one.rule.name: one.since for one in rules if one.since is not None}
-        self._until = {one.rule.name: one.until for one in rules if one.until is not None}
-        self._defining: dict[str, list[str]] = {}
-        for one in rules:
-            self._defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
-        self._seen: dict[str, Mapping[str, int]] = {}
-        """By rule and by type, how far back."""
-        self._marks: dict[str, int] = {}
+        self._arrangement, self._due, self._states = arrangement, due, states
+        self._needed = dict.fromkeys(arrangement.alike, TIME_MAX)
+        """From when on rules have to be right for those above them."""
+        self._seen: dict[_Alike, Mapping[str, Int64s]] = {}
+        """By type, how far back."""
+        self._marks: dict[_Alike, Int64s] = {}
 
     def traced(self) -> ReplayStarts:
         """The replay starts."""
-        waiting = list(self._by_name)
+        alone, waiting = self._arrangement.alone, list(self._arrangement.alike)
+        least: dict[_Alike, Mapping[str, int]] = {}
         while waiting:
-            name = waiting.pop()
-            if self._is_over(name):
+            alike = waiting.pop()
+            if self._is_over(alike):
                 continue
-            seen, within = self._sight(name)
-            if self._seen.get(name) == seen:
+            seen, within = self._sight(alike)
+            self._seen[alike] = seen
+            starts = {name: int(one.min()) for name, one in seen.items()}
+            if least.get(alike) == starts:
                 continue
-            self._seen[name] = seen
-            for used, start in seen.items():
-                for below in self._defining.get(used, ()):
-                    if below not in within and start < self._right[below]:
-                        self._right[below] = start
-                        waiting += (below, *self._groups.get(below, ()))
-        starts = {name: min(seen.values()) for name, seen in self._seen.items()}
-        marks = {name: mark for name, mark in self._marks.items() if mark > TIME_MIN}
-        return ReplayStarts(starts, marks, self._horizons())
+            least[alike] = starts
+            for used, start in starts.items():
+                for below in self._arrangement.defining.get(used, ()):
+                    if below.names[0] not in within and start < self._needed[below]:
+                        self._needed[below] = start
+                        waiting += (below, *(alone[one] for one in below.group))
+        found = least.values()
+        horizons = {name: TIME_MAX for starts in found for name in starts if name != TIMER.name}
+        for starts in found:
+            for name in starts.keys() & horizons.keys():
+                horizons[name] = min(starts[name], horizons[name])
+        return ReplayStarts(self._starts(), _by_name(self._marks, TIME_MIN), horizons)
 
-    def _horizons(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
-        for seen in self._seen.values():
-            for name, start in seen.items():
-                found[name] = min(start, found.get(name, TIME_MAX))
-        found.pop(TIMER.name, None)
-        return found
+    def _starts(self) -> Mapping[str, int]:
+        have_one = [one for one in self._seen if one.has_state or one.until < TIME_MAX]
+        earliest = {one: np.minimum.reduce([*self._seen[one].values()]) for one in have_one}
+        return _by_name(earliest)
 
-    def _is_over(self, name: str) -> bool:
-        return name in self._until and self._right[name] >= self._until[name]
+    def _right(self, alike: _Alike) -> Int64s:
+        """From when on each of the rules has to be right."""
+        right = _of_names(alike.names, self._due)
+        return np.minimum(right, self._needed[alike])
 
-    def _sight(self, name: str) -> tuple[Mapping[str, int], Collection[str]]:
-        """How far back a rule sees, by type, and the rules whose states it has of that."""
-        rule, group = self._by_name[name], self._groups.get(name)
-        mark = self._right[name]
-        within: Collection[str] = ()
-        if group is not None:
-            self._marks[name] = resumed = self._mark_of(group)
-            if resumed > TIME_MIN:
-                mark, within = resumed, group
-            elif is_unbounded(rule):
-                mark = TIME_MIN
-        since = self._since.get(name, TIME_MIN)
-        if mark > TIME_MIN and group is None:
-            return {used: max(mark - far, since) for used, far in _reaches(rule).items()}, within
-        # A state is of all that came before its mark, whatever a composite event depends on. And
-        # how far a rule reaches takes long to work out the first time.
-        start = max(mark - _reach(rule), since) if mark > TIME_MIN else since
-        return {one.name: start for one in rule.used_types}, within
+    def _is_over(self, alike: _Alike) -> bool:
+        return alike.until < TIME_MAX and bool(self._right(alike)[0] >= alike.until)
+
+    def _sight(self, alike: _Alike) -> tuple[Mapping[str, Int64s], Collection[str]]:
+        """How far back rules see, by type, and the rules whose states they have of that."""
+        mark, within = self._right(alike), alike.group
+        if alike.has_state:
+            resumed = self._marks[alike] = self._resumed(alike, mark)
+            is_resumed = resumed > TIME_MIN
+            if not is_resumed.all():
+                within = ()
+            mark = np.where(is_resumed | is_unbounded(alike.rule), resumed, mark)
+        begins = np.array(alike.begins, np.int64)
+        seen = {}
+        for used, far in _reaches(alike.rule, has_state=alike.has_state):
+            start = np.maximum(mark, TIME_MIN + far) - far
+            seen[used] = np.where(mark > TIME_MIN, np.maximum(start, begins), begins)
+        return seen, within
+
+    def _resumed(self, alike: _Alike, right: Int64s) -> Int64s:
+        """Where rules go on that have states; TIME_MIN for the beginning."""
+        if alike.group:
+            return np.array([self._mark_of(alike.group)], np.int64)
+        if self._states is None:
+            return right
+        known = _of_names(alike.names, self._states)
+        return np.where(known <= right, known, TIME_MIN)
 
     def _mark_of(self, group: Collection[str]) -> int:
         """Where the rules of a group go on; TIME_MIN for the beginning."""
-        needed = min([self._right[one] for one in group if not self._is_over(one)])
+        rules = [self._arrangement.alone[one] for one in group]
+        needed = min([int(self._right(one)[0]) for one in rules if not self._is_over(one)])
         if self._states is None:
             return needed
-        known = min(self._known(one, self._states) for one in group)
+        known = min(self._known(one, self._states) for one in rules)
         return known if known <= needed else TIME_MIN
 
-    def _known(self, name: str, states: Mapping[str, int]) -> int:
+    def _known(self, alike: _Alike, states: Mapping[str, int]) -> int:
         """Up to when a rule's state is known; one that has ended yields nothing after its end."""
-        mark = states.get(name, TIME_MIN)
-        return TIME_MAX if mark >= self._until.get(name, TIME_MAX) else mark
+        mark = states.get(alike.names[0], TIME_MIN)
+        return TIME_MAX if mark >= alike.until else mark
+
+
+def _of_names(names: Sequence[str], times: Mapping[str, int]) -> Int64s:
+    """int64[n]: the time of each name; TIME_MIN without one."""
+    return np.fromiter(map(times.get, names, repeat(TIME_MIN)), np.int64, len(names))
+
+
+def _by_name(times: Mapping[_Alike, Int64s], beyond: int = TIME_MIN - 1) -> Mapping[str, int]:
+    """The times of rules that lie beyond another one."""
+    found = dict[str, int]()
+    for alike, all_ in times.items():
+        found.update(zip(alike.names, all_.tolist(), strict=True))
+    return {name: time for name, time in found.items() if time > beyond}
 
 
 def horizons(

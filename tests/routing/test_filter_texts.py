@@ -19,11 +19,10 @@ TEXTS = ["*", "A()", "A(v > 1)", "A(v > 2)", "B()", "B(v = 3)", "C(v < 9)"]
 def test_they_are_those_of_the_subscriptions_that_are_there(seed: int) -> None:
     print("seed", seed)
     chance, config = random.Random(seed), NodeConfig(name="b")
-    sinks, schemas, number = Sinks(config, Deployments(config)), dict[str, EventType](), 0
+    sinks, schemas = Sinks(config, Deployments(config)), dict[str, EventType]()
     permits = Permit(Act.SUBSCRIBE, "A", 1, "A(v < 5)"), Permit(Act.SUBSCRIBE, "B", 2)
     narrow = Rights("u", permits)
-    for _ in range(120):
-        number += 1
+    for number in range(1, 121):
         peer, does = b"p%d" % chance.randrange(5), chance.random()
         sink = sinks.find(peer)
         if does < 0.55:

@@ -6,6 +6,7 @@ import pytest
 
 import rules
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
+from routing.deployment import Deployed
 from routing.durability.state_table import StateTable
 from routing.messages import RuleState
 from rules.engine import make
@@ -65,13 +66,17 @@ def test_states_are_put_together(
     assert known(table) == expected
 
 
+def deployed(text: str) -> Sequence[Deployed]:
+    return [Deployed(rule, None, 0, n) for n, rule in enumerate(rules.load(text).rules)]
+
+
 def test_what_nobody_sees_any_more_goes_and_the_mark_stays() -> None:
     table = StateTable()
     for one in (state(None, 10, 3, 7), state(10, 20, 12), state(20, 30)):
         table.take(one)
-    table.let_go(rules.load(TEXT).rules, {"r": 8 * MICROSECONDS})
+    table.let_go(deployed(TEXT), {"r": 8 * MICROSECONDS})
     assert known(table) == (30, [12])
-    table.let_go(rules.load(TEXT).rules, {"r": 25 * MICROSECONDS})
+    table.let_go(deployed(TEXT), {"r": 25 * MICROSECONDS})
     assert known(table) == (30, [])
     added, gone = table.take_changes()
     assert ([one.number for one in added], gone) == ([2], [0, 1])
@@ -81,10 +86,10 @@ def test_what_a_rule_of_its_cycle_sees_stays() -> None:
     table = StateTable()
     for one in (state(None, 10, 3, 7), state(10, 20, 12), state(20, 30)):
         table.take(one)
-    cycle = rules.load(
+    cycle = deployed(
         "event A(n: int)\nrule r: define Z(n: int) from A() as a where n = 1\n"
         "rule s: define Z(n: int) from A() as a and last Z() as z within 20 s from a where n = 2"
-    ).rules
+    )
     starts = {"r": 30 * MICROSECONDS, "s": 10 * MICROSECONDS}
     table.let_go(cycle, starts)
     assert known(table) == (30, [12])

@@ -711,8 +711,8 @@ class DividedDetection(Evaluator):
 
     def not_before_committed(self, resume_from: Mapping[str, int]) -> dict[str, int]:
         """Resume points, none before what was committed, which who begins anew has yet to reach."""
-        before = self.committed
-        return {name: max(time, before.get(name, time)) for name, time in resume_from.items()}
+        names, times = resume_from.keys(), resume_from.values()
+        return dict(zip(names, map(max, times, map(self.committed.get, names, times)), strict=True))
 
     def commit(self, resume_from: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""
@@ -720,7 +720,7 @@ class DividedDetection(Evaluator):
         self.committed = self.not_before_committed(resume_from)
         needed = replay_starts(rules, self.committed, states.marks)
         self.replay_buffer.commit(needed.horizons)
-        states.let_go((one.rule for one in rules), needed.starts)
+        states.let_go(rules, needed.starts)
         if self.keeper is None:
             states.take_changes()
 

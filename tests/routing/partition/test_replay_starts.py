@@ -1,5 +1,6 @@
 """From when on rules are evaluated once more, and what they see then (partition.replay_starts)."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,10 +9,10 @@ from pairs import seeds
 
 import rules
 from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, TIME_MAX, Event, EventBatch, EventType
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventBatch, EventType
 from routing.deployment import Deployed
 from routing.partition.derivation import reach_of, reaches_of
-from routing.partition.replay_starts import horizons
+from routing.partition.replay_starts import horizons, replay_starts
 from rules.engine import make
 from rules.pattern import TIMER, RuleSet
 
@@ -98,3 +99,37 @@ def test_events_before_the_horizons_change_nothing_that_is_due(seed: int) -> Non
 
     expected = list(filter(is_due, found(ruleset, pushed)))
     assert list(filter(is_due, found(ruleset, left))) == expected, seed
+
+
+SHAPES = [
+    "define L(n: int) from A() as a and last B() as b within {w} s from a where n = a.n",
+    "define L(n: int) from A(n > {k}) as a and each L2() as b within {w} s from a where n = a.n",
+    "define L2(n: int) from C() as c and not D() within {w} s from c where n = c.n",
+    "define H(n: int) from L() as x and last L2() as y within {w} s from x where n = x.n",
+    "define U(n: int) from H() as x and each C() as y within {w} s from x where n = x.n "
+    "consuming y",
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rules_that_are_alike_are_traced_as_one_and_give_what_each_alone_does(seed: int) -> None:
+    print("seed", seed)
+    random = Random(f"alike {seed}")
+    texts = [
+        f"rule r{place}: {random.choice(SHAPES).format(w=random.choice((1, 5)), k=place)}"
+        for place in range(random.randrange(1, 14))
+    ]
+    heads = "event L(n: int) event L2(n: int) event H(n: int)\n"
+    ruleset = rules.load(heads + "\n".join(texts), known=KNOWN)
+    times = [None, TIME_MIN, *(second * MICROSECONDS for second in (0, 3, 9, 10, 40, 41))]
+    deployed = tuple(
+        Deployed(rule, random.choice(times), 0, place, random.choice((None, None, 20_000_000)))
+        for place, rule in enumerate(ruleset.rules)
+    )
+    far = [replace(one, until=one.until or TIME_MAX - 1) for one in deployed]
+    some = {one.rule.name: random.choice(times[1:]) for one in deployed if random.random() < 0.8}
+    for states in ({}, None, some):
+        due = {one.rule.name: random.choice(times[1:]) for one in deployed if random.random() < 0.8}
+        found, alone = replay_starts(deployed, due, states), replay_starts(far, due, states)
+        assert (found.horizons, found.marks) == (alone.horizons, alone.marks)
+        assert found.starts.items() <= alone.starts.items()
