@@ -172,11 +172,11 @@ class _Tracing:
                     if below.names[0] not in within and start < self._needed[below]:
                         self._needed[below] = start
                         waiting += (below, *(alone[one] for one in below.group))
-        found = least.values()
-        horizons = {name: TIME_MAX for starts in found for name in starts if name != TIMER.name}
-        for starts in found:
-            for name in starts.keys() & horizons.keys():
-                horizons[name] = min(starts[name], horizons[name])
+        horizons = dict[str, int]()
+        for of_alike in least.values():
+            for name, start in of_alike.items():
+                horizons[name] = min(start, horizons.get(name, TIME_MAX))
+        horizons.pop(TIMER.name, None)
         return ReplayStarts(self._starts(), _by_name(self._marks, TIME_MIN), horizons)
 
     def _starts(self) -> Mapping[str, int]:

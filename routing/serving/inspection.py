@@ -14,6 +14,7 @@ name meanwhile. It is told ``not-allowed``; clients of this project then stay aw
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from matcher.model import Event
@@ -37,25 +38,23 @@ WAITING_SHOWN = 50
 """Events of a queue that are told."""
 
 
+@dataclass(eq=False)
 class Inspection:
     """Answers operators. ``durables`` gives the durable sinks, ``users`` the rights of users by
     name, and ``expel`` ends a link.
     """
 
-    def __init__(
-        self,
-        links: Links,
-        outlet: Outlet,
-        durables: Callable[[], Durables],
-        users: Callable[[], Mapping[str, Rights]],
-        expel: Callable[[Peer, Code, str], None],
-    ) -> None:
-        self._links = links
-        self._outlet = outlet
-        self._durables, self._users, self._expel = durables, users, expel
-        self.log_lines: Callable[[], Sequence[str]] = tuple
-        """Gives the last lines of the log; the host keeps them."""
-        self.handlers: Mapping[type, Callable[[Link, Any], None]] = {
+    _links: Links
+    _outlet: Outlet
+    _durables: Callable[[], Durables]
+    _users: Callable[[], Mapping[str, Rights]]
+    _expel: Callable[[Peer, Code, str], None]
+    handlers: Mapping[type, Callable[[Link, Any], None]] = field(init=False)
+    log_lines: Callable[[], Sequence[str]] = tuple
+    """Gives the last lines of the log; the host keeps them."""
+
+    def __post_init__(self) -> None:
+        self.handlers = {
             ShowUsers: self._answering(self._show_users),
             ShowLog: self._answering(self._show_log),
             ShowQueue: self._answering(self._show_queue),

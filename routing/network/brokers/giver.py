@@ -83,37 +83,30 @@ class _Gift:
     """As they were when the sink was given up (Law 2)."""
 
 
+@dataclass(eq=False)
 class Giver:
     """The durable sink that is on its way from this broker to another one. ``send`` sends a step;
     Refusal where it cannot.
     """
 
-    def __init__(
-        self,
-        context: BrokerContext,
-        agreed: Agreed,
-        deduplicator: Deduplicator,
-        checkpoints: Checkpoints,
-        send: Callable[[HandOver], None],
-    ) -> None:
-        self._context = context
-        self._agreed = agreed
-        self._deduplicator = deduplicator
-        self._checkpoints = checkpoints
-        self._send = send
-        self.journal: Journal | None = None
-        """None without a store."""
-        self.is_wanted = False
-        """Whether all sinks are to go: the broker drains."""
-        self.due_at: float | None = None
-        """When it is looked again what can be done; None while nothing is to be."""
-        self._gift: _Gift | None = None
-        self._awaits = False
-        """Whether an answer is awaited, or the store."""
-        self._refused: dict[str, str] = {}
-        """Brokers that take none, and why, until all have been asked."""
-        self.problem = ""
-        """Why no broker takes any; "" where one does, or may."""
+    _context: BrokerContext
+    _agreed: Agreed
+    _deduplicator: Deduplicator
+    _checkpoints: Checkpoints
+    _send: Callable[[HandOver], None]
+    journal: Journal | None = None
+    """None without a store."""
+    is_wanted: bool = False
+    """Whether all sinks are to go: the broker drains."""
+    due_at: float | None = None
+    """When it is looked again what can be done; None while nothing is to be."""
+    _gift: _Gift | None = None
+    _awaits: bool = False
+    """Whether an answer is awaited, or the store."""
+    _refused: dict[str, str] = field(default_factory=dict)
+    """Brokers that take none, and why, until all have been asked."""
+    problem: str = ""
+    """Why no broker takes any; "" where one does, or may."""
 
     def begin(self) -> None:
         """Give all sinks away."""

@@ -17,7 +17,7 @@ asks for a plan, and all pause once more.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from routing.messages import Catalog, Pause, Plan, Report, RootRequest, RootTask
@@ -34,6 +34,8 @@ from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
+from routing.network.evaluation.divided import DividedDetection
+from routing.network.evaluation.router import Router
 from routing.network.ways.division import divide_ahead
 from routing.serving.ahead import horizon_of
 from routing.serving.slices import Slices, rest_of_slice
@@ -48,52 +50,41 @@ class Reason(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class Pauses:
     """Lets the tree pause, at the root, and pauses. ``reasons``: whose work a plan is made for."""
 
-    def __init__(
-        self,
-        context: BrokerContext,
-        agreed: Agreed,
-        timer: UpdateTimer,
-        root_requests: RootRequests,
-        collector: ReportCollector,
-        subscription_sync: SubscriptionSync,
-        checkpoints: Checkpoints,
-        planner: Planner,
-        follower: PlanFollower,
-        trees: SinkTrees,
-        slices: Slices,
-        registry: SourceRegistry,
-        reasons: Sequence[Reason],
-    ) -> None:
-        self._context = context
-        self._router = context.router
-        self._detection = context.detection
-        self._agreed = agreed
-        self._timer = timer
-        self._root_requests = root_requests
-        self._collector = collector
-        self._subscription_sync = subscription_sync
-        self._checkpoints = checkpoints
-        self._planner = planner
-        self._follower = follower
-        self._trees = trees
-        self._slices = slices
-        self._registry = registry
-        self._reasons = reasons
-        self._to_pause: dict[str, Pause] = {}
-        """Brokers that asked this one to pause last: its father in some tree by which it may not go
-        yet. It will pause once it does."""
-        self._may_have_lost = True
-        """Whether the last pause was in another tree than the plan before it, or with others."""
-        self._needs_plan = False
-        """At the root: whether brokers have joined the tree."""
-        self._is_asked = False
-        """At the root: whether anybody needs a pause."""
-        self._newcomers: Sequence[str] = ()
-        self._own: Plan | None = None
-        """At the root: the plan that is about to be followed."""
+    _context: BrokerContext
+    _agreed: Agreed
+    _timer: UpdateTimer
+    _root_requests: RootRequests
+    _collector: ReportCollector
+    _subscription_sync: SubscriptionSync
+    _checkpoints: Checkpoints
+    _planner: Planner
+    _follower: PlanFollower
+    _trees: SinkTrees
+    _slices: Slices
+    _registry: SourceRegistry
+    _reasons: Sequence[Reason]
+    _router: Router = field(init=False)
+    _detection: DividedDetection = field(init=False)
+    _to_pause: dict[str, Pause] = field(default_factory=dict)
+    """Brokers that asked this one to pause last: its father in some tree by which it may not go
+    yet. It will pause once it does."""
+    _may_have_lost: bool = True
+    """Whether the last pause was in another tree than the plan before it, or with others."""
+    _needs_plan: bool = False
+    """At the root: whether brokers have joined the tree."""
+    _is_asked: bool = False
+    """At the root: whether anybody needs a pause."""
+    _newcomers: Sequence[str] = ()
+    _own: Plan | None = None
+    """At the root: the plan that is about to be followed."""
+
+    def __post_init__(self) -> None:
+        self._router = self._context.router
+        self._detection = self._context.detection
 
     # --- what a plan is for ---
 

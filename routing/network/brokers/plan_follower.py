@@ -10,6 +10,7 @@ not what is from before a rule holds, which is of an earlier version.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from matcher.identity import RULE_SOURCE
 from routing.messages import Plan
@@ -28,29 +29,19 @@ REOPENED = "inputs that had been closed are open again"
 """Words of their broker's log for them, and for where they begin (planner, Law 4)."""
 
 
+@dataclass(eq=False)
 class PlanFollower:
     """Follows plans."""
 
-    def __init__(
-        self,
-        context: BrokerContext,
-        agreed: Agreed,
-        subscription_sync: SubscriptionSync,
-        catalog_sync: CatalogSync,
-        single_traffic: SingleTreeTraffic,
-        checkpoints: Checkpoints,
-        trees: SinkTrees,
-        measurements: Measurements | None,
-    ) -> None:
-        self._context = context
-        self._agreed = agreed
-        self._subscription_sync = subscription_sync
-        self._catalog_sync = catalog_sync
-        self._single_traffic = single_traffic
-        self._checkpoints = checkpoints
-        self._trees = trees
-        self._measurements = measurements
-        self._told_given_up = 0
+    _context: BrokerContext
+    _agreed: Agreed
+    _subscription_sync: SubscriptionSync
+    _catalog_sync: CatalogSync
+    _single_traffic: SingleTreeTraffic
+    _checkpoints: Checkpoints
+    _trees: SinkTrees
+    _measurements: Measurements | None
+    _told_given_up: int = 0
 
     def prepare(self, plan: Plan) -> Iterator[None]:
         """Install the rules that are to be evaluated here by a plan; yields behind some of them."""

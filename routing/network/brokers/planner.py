@@ -36,7 +36,7 @@ whose resume points nobody knows, no rule is dropped.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from matcher.model import TIME_MIN
@@ -51,6 +51,7 @@ from routing.network.brokers.measurements import Measurements
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
+from routing.network.evaluation.divided import DividedDetection
 from routing.network.recovery.resume_points import Times, least
 from routing.network.ways.division import divide_ahead
 from routing.partition.places import Division
@@ -64,29 +65,22 @@ Homes: TypeAlias = dict[str, set[str]]
 """By broker, what is published there."""
 
 
+@dataclass(eq=False)
 class Planner:
     """Makes plans, at the root."""
 
-    def __init__(
-        self,
-        context: BrokerContext,
-        agreed: Agreed,
-        inputs: Inputs,
-        registry: SourceRegistry,
-        catalog_sync: CatalogSync,
-        requests: Requests,
-        trees: SinkTrees,
-        measurements: Measurements | None,
-    ) -> None:
-        self._context = context
-        self._detection = context.detection
-        self._agreed = agreed
-        self._registry = registry
-        self._catalog_sync = catalog_sync
-        self._requests = requests
-        self._trees = trees
-        self._measurements = measurements
-        self._inputs = inputs
+    _context: BrokerContext
+    _agreed: Agreed
+    _inputs: Inputs
+    _registry: SourceRegistry
+    _catalog_sync: CatalogSync
+    _requests: Requests
+    _trees: SinkTrees
+    _measurements: Measurements | None
+    _detection: DividedDetection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._detection = self._context.detection
 
     def plan(self, found: Report, *, introduce: bool, anew: bool) -> Generator[None, None, Plan]:
         """Do what was asked while the whole tree pauses, and tell all of it; gives the plan, and

@@ -64,27 +64,21 @@ class _Coming:
     """The tree in which what it wants is in force; None before."""
 
 
+@dataclass(eq=False)
 class Taker:
     """The durable sinks that are on their way to this broker."""
 
-    def __init__(
-        self,
-        context: BrokerContext,
-        subscription_sync: SubscriptionSync,
-        checkpoints: Checkpoints,
-        deduplicator: Deduplicator,
-    ) -> None:
-        self._context = context
-        self._subscription_sync = subscription_sync
-        self._checkpoints = checkpoints
-        self._deduplicator = deduplicator
-        self.journal: Journal | None = None
-        """None without a store."""
-        self.is_closed = False
-        """Whether it takes none: it drains itself."""
-        self.due_at: float | None = None
-        """When it is looked again at what is coming; None while nothing is."""
-        self._coming: dict[str, _Coming] = {}
+    _context: BrokerContext
+    _subscription_sync: SubscriptionSync
+    _checkpoints: Checkpoints
+    _deduplicator: Deduplicator
+    journal: Journal | None = None
+    """None without a store."""
+    is_closed: bool = False
+    """Whether it takes none: it drains itself."""
+    due_at: float | None = None
+    """When it is looked again at what is coming; None while nothing is."""
+    _coming: dict[str, _Coming] = field(default_factory=dict)
 
     def handle_timer(self) -> None:
         """Drop what has no end (Law 3), and have a checkpoint taken where nothing else has anybody
