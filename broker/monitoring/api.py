@@ -29,7 +29,7 @@ from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
 from broker.monitoring.bench import LONGEST_S, Bench, Busy
 from broker.monitoring.checks import Checks
-from broker.monitoring.doorway import address_of
+from broker.monitoring.doorway import address_of, cookie
 from broker.monitoring.entry import (
     FORBIDDEN,
     OPERATOR,
@@ -51,6 +51,8 @@ from broker.security.codes import Codes
 from matcher.formats.jsondata import REFUSED as NOT_JSON
 from matcher.identity import RULE_SOURCE
 
+SIGN_IN_BYTES_MAX = 4 * 2**10
+"""Of strangers."""
 TEXT_BYTES_MAX = 256 * 2**10
 FILE_BYTES_MAX = 21 * 2**20
 FILES_UNDER_WAY_MAX = 8
@@ -174,7 +176,9 @@ class Api:
     def admit(self, request: HTTPConnection) -> Seat:
         """Let in a program that reads, from whatever name it asks. Raises NoEntry."""
         shown = request.headers, request.cookies.get(cookie(request)), who(request)
-        return self._seats.of(self._entry.verify(*shown))
+        seat = self._seats.of(self._entry.verify(*shown))
+        deadlines.allow(request.scope["peer"])
+        return seat
 
     def _enter(self, request: HTTPConnection) -> Seat:
         """Let in whoever publishes or takes events. Raises NoEntry."""
@@ -193,7 +197,8 @@ class Api:
     async def _sign_in(self, request: Request) -> Response:
         try:
             self._entry.verify_origin(request.headers, changes=True)
-            body = msgspec.json.decode(await body_of(request, TEXT_BYTES_MAX), type=Token)
+            body = msgspec.json.decode(await body_of(request, SIGN_IN_BYTES_MAX), type=Token)
+            deadlines.allow(request.scope["peer"])
             session = await self._begin_session(body, who(request))
         except NoEntry as refusal:
             return answered({"error": str(refusal)}, refusal.status)
@@ -450,8 +455,3 @@ def told(event: str, content: Any) -> bytes:
 def who(request: HTTPConnection) -> str:
     """The address that a request comes from."""
     return address_of(request.scope)
-
-
-def cookie(request: HTTPConnection) -> str:
-    """The name of the cookie: ports of one machine share their cookies."""
-    return f"rexmq_{request.url.port or 80}"

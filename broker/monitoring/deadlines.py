@@ -3,9 +3,10 @@
 Law 1: nobody holds a connection for longer than ``CONNECTION_S``, who is not let in. Who is let in
 and asks for what takes longer, a stream of events say, has the time that this takes.
 
-Law 2: a connection that has not asked for anything is silent. It is cut after ``SILENT_S``, and
-sooner where there are more than ``SILENT_MAX``: the oldest of the address that has most of them. So
-whoever opens thousands cuts its own, and whoever asks at once is heard.
+Law 2: a connection is a stranger's until somebody known has asked by it. A stranger has
+``SILENT_S`` until it is let in or answered. Where there are more than ``STRANGERS_MAX`` the oldest
+of the origin that has most of them is cut: whoever opens thousands cuts its own, and whoever asks
+at once is heard.
 """
 
 from __future__ import annotations
@@ -14,35 +15,49 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+from broker.monitoring.origins import origin_of
+
 CONNECTION_S, SILENT_S = 10.0, 3.0
-SILENT_MAX = 64
+STRANGERS_MAX = 128
 
 _cuts: dict[Any, tuple[asyncio.BaseTransport, asyncio.TimerHandle]] = {}
 """By the address of who has connected: the connection, and what will cut it."""
-_silent: dict[Any, None] = {}
-"""The addresses of those who have asked for nothing yet, the oldest first."""
+_strangers: dict[Any, str] = {}
+"""The origins of strangers, the oldest first."""
 
 
-def begin(peer: Any, transport: asyncio.Transport) -> None:
+def begin(peer: Any, transport: asyncio.BaseTransport) -> None:
     """Have a connection cut after ``SILENT_S`` (Law 2)."""
-    _cuts[peer] = transport, _cut_after(SILENT_S, transport)
-    _silent[peer] = None
-    if len(_silent) > SILENT_MAX:
-        ((most, _),) = Counter(map(_host, _silent)).most_common(1)
-        oldest = next(one for one in _silent if _host(one) == most)
-        del _silent[oldest]
-        _cuts[oldest][0].abort()  # type: ignore[attr-defined]
+    end(peer)
+    _cuts[peer] = transport, _cut_after(SILENT_S, peer)
+    _strangers[peer] = origin_of(str(peer[0]) if peer else "")
+    if len(_strangers) > STRANGERS_MAX:
+        ((most, _),) = Counter(_strangers.values()).most_common(1)
+        _cut(next(oldest for oldest, origin in _strangers.items() if origin == most))
+
+
+def place(peer: Any, origin: str) -> None:
+    """A stranger asks, and comes from there, as its proxy says."""
+    if peer in _strangers:
+        _strangers[peer] = origin
 
 
 def hear(peer: Any) -> None:
-    """A connection has asked for something: have it cut after ``CONNECTION_S`` (Law 1)."""
-    _silent.pop(peer, None)
+    """Somebody known asks: have the connection cut after ``CONNECTION_S`` (Law 1)."""
+    _strangers.pop(peer, None)
     extend(peer, CONNECTION_S)
+
+
+def allow(peer: Any) -> None:
+    """A stranger is let in, or answered: let it have ``CONNECTION_S``, unless it has more."""
+    if peer in _strangers:
+        left = _cuts[peer][1].when() - asyncio.get_running_loop().time()
+        extend(peer, max(left, CONNECTION_S))
 
 
 def end(peer: Any) -> None:
     """Forget a connection, which has ended."""
-    _silent.pop(peer, None)
+    _strangers.pop(peer, None)
     if peer in _cuts:
         _cuts.pop(peer)[1].cancel()
 
@@ -52,7 +67,7 @@ def extend(peer: Any, seconds: float) -> None:
     if peer in _cuts:
         transport, cut = _cuts[peer]
         cut.cancel()
-        _cuts[peer] = transport, _cut_after(seconds, transport)
+        _cuts[peer] = transport, _cut_after(seconds, peer)
 
 
 def lift(peer: Any) -> None:
@@ -61,9 +76,11 @@ def lift(peer: Any) -> None:
         _cuts[peer][1].cancel()
 
 
-def _host(peer: Any) -> str:
-    return str(peer[0]) if peer else ""
+def _cut_after(seconds: float, peer: Any) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(seconds, _cut, peer)
 
 
-def _cut_after(seconds: float, transport: Any) -> asyncio.TimerHandle:
-    return asyncio.get_running_loop().call_later(seconds, transport.abort)
+def _cut(peer: Any) -> None:
+    transport: Any = _cuts[peer][0]
+    end(peer)
+    transport.abort()

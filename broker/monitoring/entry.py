@@ -6,10 +6,10 @@ the header ``Authorization: Bearer TOKEN`` or by signing in, or signed in by a k
 have sent; the cookie holds a number drawn at random, never the token, and is worth nothing once the
 process has ended. A token is that of the pages, or a user's, of which the SHA-256 alone is known.
 
-Law 2: wrong tokens and codes are bounded. An address has ``TRIES`` of them at once and then one in
-``TRY_AGAIN_S``; whoever tries a sixth one at once is told 429. A right one that nobody can guess, a
-token of ``UNGUESSABLE`` characters or a code, gets in all the same: a program that scrapes goes on
-beside somebody at its address who tries tokens. A shorter one waits, even if it is right.
+Law 2: wrong tokens and codes are bounded. An address (``origin_of``) has ``TRIES`` of them at once
+and then one in ``TRY_AGAIN_S``; a sixth one at once is told 429. A right one that nobody can guess,
+a token of ``UNGUESSABLE`` characters or a code, gets in all the same: a program that scrapes goes
+on beside somebody at its address who tries tokens. A shorter one waits, even if it is right.
 
 Law 3: another site cannot act through a visitor's browser. A change comes as JSON and from the page
 itself (``Origin``).
@@ -99,15 +99,25 @@ class Entry:
 
     def verify(self, headers: Mapping[str, str], session: str | None, address: str) -> str:
         """Let in a request that bears a token or a session; gives whose. Raises NoEntry."""
+        user = self.known(headers, session)
+        if user is not None:
+            return user
+        token = _shown(headers)
+        if token is None:
+            raise NoEntry(UNAUTHORIZED, "a token is asked for: Authorization: Bearer TOKEN")
+        return self._compare(token, address)
+
+    def known(self, headers: Mapping[str, str], session: str | None) -> str | None:
+        """Whose a request is that bears a session, or a token that nobody can guess; else None. It
+        takes no try: whoever tries shorter tokens learns nothing here.
+        """
         if not self.asks:
             return OPERATOR
         end, user = self._sessions.get(session or "", (0.0, ""))
         if end > self._clock():
             return user
-        kind, _, token = headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer":
-            raise NoEntry(UNAUTHORIZED, "a token is asked for: Authorization: Bearer TOKEN")
-        return self._compare(token.strip(), address)
+        token = _shown(headers) or ""
+        return self._users.get(digest(token)) if len(token) >= UNGUESSABLE else None
 
     def sign_in(self, token: str, address: str) -> str:
         """The number of a new session, for a token. Raises NoEntry."""
@@ -177,6 +187,12 @@ class Entry:
     def _tries_left(self, address: str) -> float:
         left, at = self._tries.get(address, (float(TRIES), self._clock()))
         return min(float(TRIES), left + (self._clock() - at) / TRY_AGAIN_S)
+
+
+def _shown(headers: Mapping[str, str]) -> str | None:
+    """The token that a request bears."""
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None
 
 
 def digest(token: str) -> str:

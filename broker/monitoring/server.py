@@ -52,7 +52,7 @@ async def serve(bound: socket.socket, settings: Settings) -> None:
     api = Api(entry, seats)
     app = pages(seats.of(OPERATOR).looks, os.getppid(), api)
     config = uvicorn.Config(
-        Doorway(app, settings.names, settings.proxies),
+        Doorway(app, entry, settings.names, settings.proxies),
         log_config=None,
         access_log=False,
         server_header=False,

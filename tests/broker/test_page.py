@@ -117,6 +117,10 @@ def test_a_long_token_that_is_right_gets_in_beside_wrong_ones_from_its_address()
         ("[::1]:9464", True),
         ("evil.example", False),
         ("127.0.0.1.evil.example:80", False),
+        ("[::1].evil.example", False),
+        ("[::1]:evil", False),
+        ("127.0.0.1:evil", False),
+        ("127.0.0.1:99999", False),
         ("", False),
     ],
 )

@@ -5,7 +5,7 @@ import hashlib
 import socket
 import subprocess
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from paged import TOKEN, asked, paged
@@ -14,9 +14,10 @@ from secured import broker, make_keys, secured
 
 from broker.configuration import from_environment
 from broker.errors import ConfigurationError
-from broker.monitoring.api import FILES_UNDER_WAY_MAX
+from broker.monitoring.api import FILES_UNDER_WAY_MAX, SIGN_IN_BYTES_MAX
 from broker.monitoring.bench import Bench, Busy
-from broker.monitoring.entry import SESSIONS_MAX, Entry, NoEntry, digest
+from broker.monitoring.deadlines import STRANGERS_MAX
+from broker.monitoring.entry import SESSIONS_MAX, UNGUESSABLE, Entry, NoEntry, digest
 from broker.monitoring.shares import NoShare, Shares
 from broker.monitoring.trial import Request
 
@@ -92,6 +93,68 @@ def test_requests_with_files_are_shared_out_from_their_first_byte_on():
         while (found := asked(url, "try", {"do": "inspect"}))[0] != 429:
             assert time.monotonic() < until
         assert found[2] == {"error": "too many files are under way"}
+
+
+def test_strangers_at_many_addresses_keep_nobody_from_the_page(tmp_path):
+    long, short = "y" * UNGUESSABLE, TOKEN
+    users = "".join(
+        f'[user.{name}]\ntoken_sha256 = "{digest(token)}"\n'
+        for name, token in (("ada", long), ("eve", short))
+    )
+    folder = make_keys(tmp_path)
+    (folder / "page.toml").write_text(users)
+    flags = "--name", "b1", *secured(folder, "b1", "page.toml"), "--http", "127.0.0.1:0"
+    with broker(*flags) as (process, _), ExitStack() as opened:
+        url = process.stdout.readline().split()[-1].removesuffix("/metrics")
+        get(f"{url}/healthz")
+        session = asked(url, "sign-in", {"token": short})[1]["set-cookie"].partition(";")[0]
+        host = url.removeprefix("http://")
+        address, _, port = host.partition(":")
+        head = f"POST /api/sign-in HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        slow = []
+        for number in range(2 * STRANGERS_MAX):
+            own = f"127.0.0.{2 + number % 40}", 0
+            stranger = socket.create_connection((address, int(port)), 5, own)
+            slow.append(opened.enter_context(stranger))
+            stranger.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
+            if number % 16 == 0:
+                for header in {"Authorization": f"Bearer {long}"}, {"Cookie": session}:
+                    assert asked(url, "session", **header)[2]["signed_in"] is True
+                assert get(f"{url}/healthz")[0] == 200
+        assert asked(url, "sign-in", {"token": long})[0] == 200
+        for stranger in slow:
+            with suppress(ConnectionResetError):
+                assert stranger.recv(1) == b""
+
+
+def test_a_stranger_who_signs_in_says_little():
+    with paged() as (_, url):
+        status, _, answer = asked(url, "sign-in", {"token": "x" * SIGN_IN_BYTES_MAX})
+        assert (status, answer) == (413, {"error": "expected at most 4 KiB"})
+
+
+def test_one_machine_has_one_share_of_tries_by_ipv6(token):
+    with paged(*token, *BEHIND) as (_, url):
+        statuses = [
+            asked(
+                url,
+                "sign-in",
+                {"token": "x" * 20},
+                X_Forwarded_For=f"2001:db8:0:1:{number}::1",
+                Host="page.example",
+            )[0]
+            for number in range(8)
+        ]
+        assert statuses == [401] * 5 + [429] * 3
+
+
+def test_who_tries_short_tokens_learns_nothing_of_them_at_the_doorway():
+    guard = Entry(TOKEN, users={digest("y" * UNGUESSABLE): "ada"})
+    tried = [guard.known({"authorization": f"Bearer {one}"}, None) for one in (TOKEN, "x" * 20)]
+    assert tried == [None, None]
+    assert guard.known({"authorization": "Bearer " + "y" * UNGUESSABLE}, None) == "ada"
+    assert guard.known({"authorization": "Bearer " + "z" * UNGUESSABLE}, None) is None
+    assert guard.verify({"authorization": f"Bearer {TOKEN}"}, None, "a") == ""
 
 
 def test_health_is_told_beside_connections_that_say_nothing():
