@@ -4,8 +4,8 @@ Law 1: every request passes the entry first, and one that changes something, or 
 out, comes as a POST of JSON from the page itself.
 
 Law 2: requests are bounded: so many bytes, so many streams, one trial at a time, each shared out by
-user and address. The first page too many is told ``too many pages are open`` and looks again by
-itself.
+user and address. Rights and a place for a trial come before its files are read. The first page too
+many is told ``too many pages are open`` and looks again by itself.
 
 Law 3: a right that is missing is 403 and says so, whatever asks for it.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
@@ -28,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
 from broker.monitoring.bench import LONGEST_S, Bench, Busy
+from broker.monitoring.bodies import Bodies, body_of
 from broker.monitoring.checks import Checks
 from broker.monitoring.doorway import address_of, cookie
 from broker.monitoring.entry import (
@@ -55,8 +55,6 @@ SIGN_IN_BYTES_MAX = 4 * 2**10
 """Of strangers."""
 TEXT_BYTES_MAX = 256 * 2**10
 FILE_BYTES_MAX = 21 * 2**20
-FILES_UNDER_WAY_MAX = 8
-"""So many requests with files are read, or wait for their trials, at once."""
 """Of a request with rules alone, and of one with files, which are a third longer as JSON."""
 FILES_MAX = 20
 STREAMS_MAX = 64
@@ -64,7 +62,7 @@ STREAM_S = 300.0
 """Seconds after which a stream ends; the page asks for another one."""
 TICK_S = 1.05
 """Seconds between two states that a page is sent: a little more than a look is shown for."""
-BAD, REFUSED, UNREACHABLE, TOO_LARGE = 400, 422, 503, 413
+BAD, REFUSED, UNREACHABLE = 400, 422, 503
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 
@@ -130,9 +128,9 @@ class Api:
         self._bench = Bench()
         self._checks = Checks(self._bench)
         self._codes = Codes()
-        self._streams, self._files = Shares(STREAMS_MAX), Shares(FILES_UNDER_WAY_MAX)
+        self._streams, self._bodies = Shares(STREAMS_MAX), Bodies()
         alive = seats.of(OPERATOR).looks.status
-        self._events_over = EventRequests(self._enter, body_of, alive, self._shared)
+        self._events_over = EventRequests(self._enter, self._bodies, alive, self._shared)
         self._web_sockets = WebSockets(self._enter)
 
     @property
@@ -154,7 +152,7 @@ class Api:
             Route("/api/why", self._posted(Name, self._why), methods=["POST"]),
             Route(
                 "/api/try",
-                self._posted(Experiment, self._try, FILE_BYTES_MAX),
+                self._posted(Experiment, self._try, FILE_BYTES_MAX, self._may_try),
                 methods=["POST"],
             ),
         ]
@@ -246,13 +244,15 @@ class Api:
         kind: type[Body],
         handle: Callable[[Request, Body, Seat], Awaitable[Any]],
         most: int = TEXT_BYTES_MAX,
+        allow: Callable[[Request, Seat], Awaitable[None]] | None = None,
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
                 seat = self.verify(request, changes=True)
-                is_large, asker = most > TEXT_BYTES_MAX, seat.user or who(request)
-                with self._files.held(asker) if is_large else nullcontext():
-                    body = msgspec.json.decode(await body_of(request, most), type=kind)
+                if allow is not None:
+                    await allow(request, seat)
+                async with self._bodies.of(request, most, seat.user or who(request)) as content:
+                    body = msgspec.json.decode(content, type=kind)
                     return answered(await handle(request, body, seat))
             except NoEntry as refusal:
                 return answered({"error": str(refusal)}, refusal.status)
@@ -261,8 +261,6 @@ class Api:
             except RefusedError as refusal:
                 status = FORBIDDEN if refusal.code == NOT_ALLOWED else REFUSED
                 return answered({"error": refusal.reason}, status)
-            except NoShare:
-                return answered({"error": "too many files are under way"}, TOO_MANY)
             except Busy:
                 return answered({"error": "another trial is under way"}, TOO_MANY)
             except (BrokerError, TimeoutError) as error:
@@ -374,6 +372,11 @@ class Api:
             seat.user or who(request),
         )
 
+    async def _may_try(self, request: Request, seat: Seat) -> None:
+        """Refuse a trial whose files need not be read then."""
+        self._bench.verify_free(seat.user or who(request))
+        await seat.looks.status()
+
     async def _try(self, request: Request, body: Experiment, seat: Seat) -> Any:
         deadlines.extend(request.scope["peer"], LONGEST_S)
         asker = seat.user or who(request)
@@ -429,16 +432,6 @@ class SharedStream(StreamingResponse):
             await refused(scope, receive, send)
         finally:
             await self._close()
-
-
-async def body_of(request: Request, most: int) -> bytes:
-    """The body of a request, of at most so many bytes. Raises NoEntry for a longer one."""
-    read = bytearray()
-    async for piece in request.stream():
-        read += piece
-        if len(read) > most:
-            raise NoEntry(TOO_LARGE, f"expected at most {most >> 10:,} KiB")
-    return bytes(read)
 
 
 def answered(content: Any, status: int = 200) -> Response:

@@ -36,10 +36,14 @@ class Bench:
         self._asking: set[str] = set()
         self._spare: Process | None = None
 
-    async def run(self, request: Request, asker: str) -> dict[str, Any]:
-        """The answer to a request of somebody. Raises Busy."""
+    def verify_free(self, asker: str) -> None:
+        """Raise Busy unless somebody has a place here."""
         if asker in self._asking or len(self._asking) >= WAITING_MAX:
             raise Busy
+
+    async def run(self, request: Request, asker: str) -> dict[str, Any]:
+        """The answer to a request of somebody. Raises Busy."""
+        self.verify_free(asker)
         self._asking.add(asker)
         try:
             async with self._running:

@@ -20,6 +20,8 @@ from broker.client.sink import WhenFullName
 from broker.cloudevents import Unsupported, events_of
 from broker.errors import BrokerError, BrokerUnreachable, PublishBlocked, RefusedError
 from broker.monitoring import deadlines
+from broker.monitoring.bodies import Bodies
+from broker.monitoring.doorway import address_of
 from broker.monitoring.entry import FORBIDDEN, TOO_MANY, NoEntry
 from broker.monitoring.event_streams import EventStreams, Wish
 from broker.monitoring.posts import Outcome, Posts, Types
@@ -51,18 +53,18 @@ STATUSES: Mapping[str, int] = {
 
 
 class EventRequests:
-    """The requests ``/events``. ``enter`` gives the seat of who asks; ``read`` a body; ``alive``
-    raises BrokerUnreachable unless the broker answers; ``stream`` answers with a shared stream.
+    """The requests ``/events``. ``enter`` gives the seat of who asks; ``alive`` raises
+    BrokerUnreachable unless the broker answers; ``stream`` answers with a shared stream.
     """
 
     def __init__(
         self,
         enter: Callable[[Request], Seat],
-        read: Callable[[Request, int], Awaitable[bytes]],
+        bodies: Bodies,
         alive: Callable[[], Awaitable[object]],
         stream: Callable[..., Response],
     ) -> None:
-        self._enter, self._read, self._alive, self._stream = enter, read, alive, stream
+        self._enter, self._bodies, self._alive, self._stream = enter, bodies, alive, stream
         self._posts = Posts()
         self._streams = EventStreams()
 
@@ -83,11 +85,13 @@ class EventRequests:
         deadlines.extend(request.scope["peer"], POST_S)
         asked = request.query_params
         disorder_s, is_stamped = _disorder(asked.get("disorder_s")), _is_stamped(asked.get("time"))
-        events = events_of(request.headers, await self._read(request, BODY_BYTES_MAX))
-        if is_stamped:
-            events = [structs.replace(event, time=None) for event in events]
-        own = seat.changes.address, seat.user, events, await _known(seat), disorder_s
-        return _told(await self._posts.publish(*own))
+        holder = seat.user or address_of(request.scope)
+        async with self._bodies.of(request, BODY_BYTES_MAX, holder) as content:
+            events = events_of(request.headers, content)
+            if is_stamped:
+                events = [structs.replace(event, time=None) for event in events]
+            own = seat.changes.address, seat.user, events, await _known(seat), disorder_s
+            return _told(await self._posts.publish(*own))
 
     async def _get(self, request: Request) -> Response:
         seat = self._enter(request)

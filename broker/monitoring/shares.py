@@ -1,7 +1,7 @@
-"""Shares of what is scarce at the pages: requests under way, streams.
+"""Shares of what is scarce at the pages: requests under way, bytes of their bodies, streams.
 
-Law: nobody takes the last of it. A holder, an address or a user, has another share while it holds
-fewer than are free: of 64 streams alice has 32, then bob 16, and whoever comes next finds some.
+Law: nobody takes the last of it. A holder, an address or a user, may have as much as it leaves
+free: of 64 streams alice has 32, then bob 16, and whoever comes next finds some.
 """
 
 from __future__ import annotations
@@ -24,15 +24,19 @@ class Shares:
         self._total = 0
 
     @contextmanager
-    def held(self, *holders: str) -> Iterator[None]:
-        """One thing for these holders together, as long as the context lasts. Raises NoShare."""
-        if any(self._held[one] >= self._most - self._total for one in holders):
+    def held(self, *holders: str, count: int = 1) -> Iterator[None]:
+        """``count`` things for these holders together, as long as the context lasts. Raises
+        NoShare.
+        """
+        free = self._most - self._total - count
+        if any(self._held[holder] + count > free for holder in holders):
             raise NoShare
-        self._total += 1
-        self._held.update(holders)
+        taken = dict.fromkeys(holders, count)
+        self._total += count
+        self._held.update(taken)
         try:
             yield
         finally:
-            self._total -= 1
-            self._held.subtract(holders)
+            self._total -= count
+            self._held.subtract(taken)
             self._held += Counter()  # those who hold nothing are forgotten

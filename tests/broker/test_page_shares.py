@@ -14,7 +14,7 @@ from secured import broker, make_keys, secured
 
 from broker.configuration import from_environment
 from broker.errors import ConfigurationError
-from broker.monitoring.api import FILES_UNDER_WAY_MAX, SIGN_IN_BYTES_MAX
+from broker.monitoring.api import SIGN_IN_BYTES_MAX
 from broker.monitoring.bench import Bench, Busy
 from broker.monitoring.deadlines import STRANGERS_MAX
 from broker.monitoring.entry import SESSIONS_MAX, UNGUESSABLE, Entry, NoEntry, digest
@@ -81,18 +81,65 @@ def test_trials_go_in_turns_among_those_who_ask(monkeypatch):
     assert done[:6] == ["greedy", "other"] * 3
 
 
-def test_requests_with_files_are_shared_out_from_their_first_byte_on():
+def test_bytes_are_shared_out():
+    shares = Shares(128)
+    with ExitStack() as held:
+        for holder, fits, is_refused in (
+            ("ada", [21] * 3, 21),
+            ("eve", [21, 1], 21),
+            ("cy", [21], 2),
+        ):
+            for count in fits:
+                held.enter_context(shares.held(holder, count=count))
+            with pytest.raises(NoShare):
+                held.enter_context(shares.held(holder, count=is_refused))
+    with shares.held("ada", count=64):
+        pass
+
+
+def test_bodies_are_shared_out_from_their_first_byte_on():
+    kinds = {"/api/try": "application/json", "/events": "application/cloudevents+json"}
     with paged() as (_, url), ExitStack() as opened:
         host = url.removeprefix("http://")
-        for _ in range(FILES_UNDER_WAY_MAX // 2):
-            slow = socket.create_connection(host.split(":"))
-            opened.enter_context(slow)
-            head = f"POST /api/try HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-            slow.sendall(f"{head}Content-Length: 20000000\r\n\r\n{{".encode())
-        until = time.monotonic() + 9
-        while (found := asked(url, "try", {"do": "inspect"}))[0] != 429:
-            assert time.monotonic() < until
-        assert found[2] == {"error": "too many files are under way"}
+
+        def begun(path, size):
+            slow = opened.enter_context(socket.create_connection(host.split(":"), 9))
+            head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kinds[path]}\r\n"
+            slow.sendall(f"{head}Content-Length: {size << 20}\r\n\r\n{{".encode())
+            return slow
+
+        for path, size, count in (("/api/try", 20, 2), ("/events", 1, 24)):
+            for _ in range(count):
+                begun(path, size)
+        while asked(url, "check", {"text": "x"})[0] != 429:  # what has come before is heard then
+            pass
+        for path in kinds:
+            said = begun(path, 1).makefile("rb").read()
+            assert b" 429 " in said
+            assert b"too many bytes of yours are under way" in said
+        assert b" 413 " in begun("/events", 2).makefile("rb").read()
+        assert asked(url, "session")[0] == 200
+
+
+def test_a_trial_is_refused_before_its_files_are_read(tmp_path):
+    long = "y" * UNGUESSABLE
+    folder = make_keys(tmp_path)
+    (folder / "page.toml").write_text(
+        f'[user.eve]\ntoken_sha256 = "{digest(long)}"\ncommands = []\n'
+    )
+    flags = "--name", "b1", *secured(folder, "b1", "page.toml"), "--http", "127.0.0.1:0"
+    with broker(*flags) as (process, _):
+        url = process.stdout.readline().split()[-1].removesuffix("/metrics")
+        get(f"{url}/healthz")
+        host = url.removeprefix("http://")
+        with socket.create_connection(host.split(":"), 9) as slow:
+            slow.sendall(
+                f"POST /api/try HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+                f"Authorization: Bearer {long}\r\nContent-Length: 20000000\r\n\r\n{{".encode()
+            )
+            said = slow.makefile("rb").read()
+    assert b" 403 " in said
+    assert b"user 'eve' may not run 'status'" in said
 
 
 def test_strangers_at_many_addresses_keep_nobody_from_the_page(tmp_path):
