@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -22,7 +24,7 @@ from msgspec import Meta
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
@@ -60,6 +62,8 @@ FILES_MAX = 20
 STREAMS_MAX = 64
 STREAM_S = 300.0
 """Seconds after which a stream ends; the page asks for another one."""
+LAST_WORD_S = 1.0
+"""For so long a stream that ends early may be read to its end."""
 TICK_S = 1.05
 """Seconds between two states that a page is sent: a little more than a look is shown for."""
 BAD, REFUSED, UNREACHABLE = 400, 422, 503
@@ -131,7 +135,7 @@ class Api:
         self._streams, self._bodies = Shares(STREAMS_MAX), Bodies()
         alive = seats.of(OPERATOR).looks.status
         self._events_over = EventRequests(self._enter, self._bodies, alive, self._shared)
-        self._web_sockets = WebSockets(self._enter)
+        self._web_sockets = WebSockets(self._enter, self._stay)
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -173,10 +177,13 @@ class Api:
 
     def admit(self, request: HTTPConnection) -> Seat:
         """Let in a program that reads, from whatever name it asks. Raises NoEntry."""
-        shown = request.headers, request.cookies.get(cookie(request)), who(request)
-        seat = self._seats.of(self._entry.verify(*shown))
+        seat = self._seats.of(self._entry.verify(*_shown_by(request)))
         deadlines.allow(request.scope["peer"])
         return seat
+
+    def _stay(self, request: HTTPConnection) -> AbstractAsyncContextManager[None]:
+        """Let in a request that lasts, until its session ends. Raises NoEntry then, and before."""
+        return self._entry.stay(*_shown_by(request))
 
     def _enter(self, request: HTTPConnection) -> Seat:
         """Let in whoever publishes or takes events. Raises NoEntry."""
@@ -296,7 +303,7 @@ class Api:
     ) -> Response:
         """A stream that takes a share of the streams, and is closed at the end."""
         holders = f"user {seat.user}", f"address {who(request)}"
-        return SharedStream(content, self._streams, holders, close)
+        return SharedStream(content, self._streams, holders, close, partial(self._stay, request))
 
     async def _ticks(
         self, seat: Seat, windows: Mapping[str, Window], events: AsyncIterator[bytes] | None
@@ -418,15 +425,32 @@ class SharedStream(StreamingResponse):
         shares: Shares,
         holders: tuple[str, ...],
         close: Callable[[], Awaitable[None]],
+        stay: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
         super().__init__(content, media_type="text/event-stream")
         self._shares, self._holders, self._close = shares, holders, close
+        self._stay = stay
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, or say that too many are open."""
+        """Send it, or say that too many are open; end it with the session that has asked for it."""
+        is_begun = False
+
+        async def begin(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
+            await send(message)
+
         try:
             with self._shares.held(*self._holders):
-                await super().__call__(scope, receive, send)
+                async with self._stay():
+                    await super().__call__(scope, receive, begin)
+        except NoEntry as refusal:
+            if is_begun:
+                deadlines.extend(scope["peer"], LAST_WORD_S)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            else:
+                refused = answered({"error": str(refusal)}, refusal.status)
+                await refused(scope, receive, send)
         except NoShare:
             refused = answered({"error": "too many pages are open"}, UNREACHABLE)
             await refused(scope, receive, send)
@@ -443,6 +467,11 @@ def answered(content: Any, status: int = 200) -> Response:
 def told(event: str, content: Any) -> bytes:
     """One event of a stream."""
     return b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(content))
+
+
+def _shown_by(request: HTTPConnection) -> tuple[Mapping[str, str], str | None, str]:
+    """By what a request is let in: its headers, its session and its address."""
+    return request.headers, request.cookies.get(cookie(request)), who(request)
 
 
 def who(request: HTTPConnection) -> str:

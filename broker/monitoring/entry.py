@@ -4,7 +4,8 @@ Law 1: where there are tokens or keys nobody sees or changes anything who has no
 the header ``Authorization: Bearer TOKEN`` or by signing in, or signed in by a key
 (broker.security.codes). Signing in sets a cookie that scripts cannot read and other sites cannot
 have sent; the cookie holds a number drawn at random, never the token, and is worth nothing once the
-process has ended. A token is that of the pages, or a user's, of which the SHA-256 alone is known.
+process has ended. Streams and WebSockets that a session has opened end with it. A token is that of
+the pages, or a user's, of which the SHA-256 alone is known.
 
 Law 2: wrong tokens and codes are bounded. An address (``origin_of``) has ``TRIES`` of them at once
 and then one in ``TRY_AGAIN_S``; a sixth one at once is told 429. A right one that nobody can guess,
@@ -17,11 +18,14 @@ itself (``Origin``).
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -68,6 +72,15 @@ def load_token(file: Path) -> str:
     return token
 
 
+@dataclass(eq=False, slots=True)
+class _Session:
+    """Somebody who is signed in, until ``end``; ``stays``: what it has opened, and ends with it."""
+
+    end: float
+    user: str
+    stays: set[asyncio.Timeout] = field(default_factory=set)
+
+
 class Entry:
     """Lets in who may see the pages; everybody where there is no token. ``clock``: seconds.
 
@@ -87,8 +100,8 @@ class Entry:
         self._users = {**users, **own}
         self.takes_keys = takes_keys
         self._clock = clock
-        self._sessions: dict[str, tuple[float, str]] = {}
-        """The numbers of those who are signed in, until when, and who they are."""
+        self._sessions: dict[str, _Session] = {}
+        """Those who are signed in, by their numbers."""
         self._tries: dict[str, tuple[float, float]] = {}
         """By address, wrong tokens that it has left, and when that was so."""
 
@@ -113,9 +126,9 @@ class Entry:
         """
         if not self.asks:
             return OPERATOR
-        end, user = self._sessions.get(session or "", (0.0, ""))
-        if end > self._clock():
-            return user
+        own = self._session(session)
+        if own is not None:
+            return own.user
         token = _shown(headers) or ""
         return self._users.get(digest(token)) if len(token) >= UNGUESSABLE else None
 
@@ -126,17 +139,43 @@ class Entry:
     def open_session(self, user: str) -> str:
         """The number of a new session of a user who has shown who it is."""
         now = self._clock()
-        self._sessions = {one: own for one, own in self._sessions.items() if own[0] > now}
-        own = [one for one, (_, owner) in self._sessions.items() if owner == user]
+        for one in [one for one, other in self._sessions.items() if other.end <= now]:
+            self.sign_out(one)
+        own = [one for one, other in self._sessions.items() if other.user == user]
         for one in own[: max(0, len(own) + 1 - SESSIONS_MAX)]:
-            del self._sessions[one]
+            self.sign_out(one)
         session = secrets.token_urlsafe(32)
-        self._sessions[session] = now + SESSION_S, user
+        self._sessions[session] = _Session(now + SESSION_S, user)
         return session
 
     def sign_out(self, session: str | None) -> None:
-        """End a session."""
-        self._sessions.pop(session or "", None)
+        """End a session, and what it has opened."""
+        own = self._sessions.pop(session or "", None)
+        for stay in own.stays if own is not None else ():
+            if not stay.expired():
+                stay.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def stay(
+        self, headers: Mapping[str, str], session: str | None, address: str
+    ) -> AsyncIterator[None]:
+        """Let in a request (``verify``) that lasts. Raises NoEntry when its session ends."""
+        self.verify(headers, session, address)
+        own = self._session(session)
+        if own is None:  # it has shown a token
+            yield
+            return
+        stay = asyncio.timeout(own.end - self._clock())
+        try:
+            async with stay:
+                own.stays.add(stay)
+                yield
+        except TimeoutError:
+            if stay.expired():
+                raise NoEntry(UNAUTHORIZED, "the session has ended") from None
+            raise
+        finally:
+            own.stays.discard(stay)
 
     def verify_site(self, headers: Mapping[str, str]) -> None:
         """Refuse what another site has a browser ask (Law 3). Raises NoEntry."""
@@ -172,6 +211,11 @@ class Entry:
             self._tries[address] = left, self._clock()
         else:
             self._tries.pop(address, None)
+
+    def _session(self, session: str | None) -> _Session | None:
+        """The session of this number that has not ended."""
+        own = self._sessions.get(session or "")
+        return None if own is None or own.end <= self._clock() else own
 
     def _compare(self, token: str, address: str) -> str:
         # What a hash is compared with tells nothing of a token that has it.

@@ -4,7 +4,8 @@ A WebSocket is one link to the broker, under the keys of whose seat it is. So th
 client like any other: credit, rights and limits are its user's. Each binary message is one message
 of the protocol, its frames one after another, each behind its length in four bytes, the least
 significant first. Whoever reads slowly holds nobody else up: the broker sends what the client has
-given credit for, and no more. A WebSocket ends with the link, behind the broker's Goodbye.
+given credit for, and no more. A WebSocket ends with the link, behind the broker's Goodbye, and with
+the session that has opened it.
 
 What waits here for a client that reads nothing is bounded, whatever its credit: ``WAITING_MAX``
 messages of the broker wait, then the broker waits, and who does not take one in ``TAKEN_S`` is cut
@@ -16,14 +17,14 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TypeAlias
 
 import msgspec
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.routing import WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from broker.client.link import Link
 from broker.errors import ConfigurationError
@@ -42,7 +43,7 @@ WAITING_MAX = 16
 TAKEN_S = 20.0
 LINGER_S = 1.0
 """Seconds in which the last words of a client, its Goodbye, may leave."""
-ENDED, UNREADABLE, BROKEN, STUCK = 1000, 1003, 1012, 1013
+ENDED, UNREADABLE, SIGNED_OUT, BROKEN, STUCK = 1000, 1003, 1008, 1012, 1013
 UNREACHABLE = 503
 _LENGTH = struct.Struct("<I")
 _KIND, _GOODBYE = 3, 34
@@ -52,10 +53,16 @@ End: TypeAlias = tuple[int, str]
 
 
 class WebSockets:
-    """The WebSockets of one page. ``enter`` gives the seat of who asks, or raises NoEntry."""
+    """The WebSockets of one page. ``enter`` gives the seat of who asks, or raises NoEntry; and
+    ``stay`` raises it when the session of who has asked ends.
+    """
 
-    def __init__(self, enter: Callable[[HTTPConnection], Seat]) -> None:
-        self._enter = enter
+    def __init__(
+        self,
+        enter: Callable[[HTTPConnection], Seat],
+        stay: Callable[[HTTPConnection], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._enter, self._stay = enter, stay
         self._shares = Shares(SOCKETS_MAX)
 
     @property
@@ -69,8 +76,9 @@ class WebSockets:
             holders = f"user {seat.user}", f"address {address_of(socket.scope)}"
             with self._shares.held(*holders):
                 address = seat.changes.address
-                link = Link(address.endpoint, curve=address.curve, waiting_max=WAITING_MAX)
-                await _bridge(socket, link)
+                async with self._stay(socket):
+                    link = Link(address.endpoint, curve=address.curve, waiting_max=WAITING_MAX)
+                    await _bridge(socket, link)
         except NoEntry as refusal:
             await _deny(socket, refusal.status, str(refusal))
         except NoShare:
@@ -80,6 +88,11 @@ class WebSockets:
 
 
 async def _deny(socket: WebSocket, status: int, reason: str) -> None:
+    if socket.application_state is not WebSocketState.CONNECTING:
+        deadlines.extend(socket.scope["peer"], LINGER_S)
+        with suppress(WebSocketDisconnect, RuntimeError):  # it is closed already
+            await socket.close(SIGNED_OUT, reason)
+        return
     content = msgspec.json.encode({"error": reason})
     await socket.send_denial_response(Response(content, status, media_type="application/json"))
 
