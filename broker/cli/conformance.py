@@ -37,10 +37,11 @@ def command(
     """
     from broker.conformance import examine
     from broker.errors import RefusedError
+    from broker.escaping import escaped_lines
 
     faults = examine(role.value, words, not one_link, timeout_s)
     for fault in faults:
-        print(fault)
+        print(escaped_lines(fault))
     if faults:
         raise RefusedError(f"{len(faults)} faults", "protocol")
     print("no fault")

@@ -256,20 +256,24 @@ def _sink(
 
 
 def _explain_input(recorded: RecordedEvents) -> None:
+    from broker.escaping import escaped_lines
     from matcher.formats.files import EventFile
     from matcher.formats.looks import schemas_told, told
 
     for file, rows in zip(recorded.files, recorded.rows_by_file, strict=True):
         if isinstance(file, EventFile):
-            print(*told(file, recorded.intake, rows), sep="\n", file=sys.stderr)
-    print(*schemas_told(recorded.intake), sep="\n", file=sys.stderr)
+            lines = told(file, recorded.intake, rows)
+            print(*map(escaped_lines, lines), sep="\n", file=sys.stderr)
+    print(*map(escaped_lines, schemas_told(recorded.intake)), sep="\n", file=sys.stderr)
 
 
 def _warn_of_disorder(recorded: RecordedEvents) -> None:
+    from broker.escaping import escaped
+
     for path, setback in recorded.disordered.items():
         print(
-            f"rexmq: {path} is not in order of time (by up to {setback / 1e6:g} s): its events "
-            f"wait in memory until none before them can come",
+            f"rexmq: {escaped(str(path))} is not in order of time (by up to {setback / 1e6:g} s): "
+            f"its events wait in memory until none before them can come",
             file=sys.stderr,
         )
 

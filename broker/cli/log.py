@@ -96,11 +96,12 @@ def check(
     With --repair a damaged store is made anew of what is sound; the damaged file stays beside it.
     """
     from broker.cli.outcome import REFUSED
+    from broker.escaping import escaped_lines
     from broker.store import damage
 
     report = damage.repair(data) if repair else damage.check(data)
     for problem in report.problems:
-        print(problem, file=sys.stderr)
+        print(escaped_lines(problem), file=sys.stderr)
     _print_found(report)
     if report.problems and report.aside is None:
         raise typer.Exit(REFUSED)

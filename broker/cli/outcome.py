@@ -171,23 +171,26 @@ def report_duplicates(count: int) -> None:
 
 def report_zones(files: Iterable[str]) -> None:
     """Say on standard error, once, which files hold times without a zone, if any do."""
+    from broker.escaping import escaped
+
     names = [*files]
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         print(
-            f"rexmq: {names[0]}{more}: times without a time zone are taken for UTC; say theirs, or "
-            f"that it is so: --time-zone Europe/Rome, --time-zone UTC",
+            f"rexmq: {escaped(names[0])}{more}: times without a time zone are taken for UTC; say "
+            f"theirs, or that it is so: --time-zone Europe/Rome, --time-zone UTC",
             file=sys.stderr,
         )
 
 
 def report_times(intake: Intake, zone: str | None) -> None:
     """Say on standard error what was assumed of times in files, which are local in ``zone``."""
+    from broker.escaping import escaped
     from matcher.formats.wallclock import undecided_text
 
     report_zones(intake.without_zone)
     for name, count in intake.undecided.items():
-        print(f"rexmq: {name}: {undecided_text(count, zone)}", file=sys.stderr)
+        print(escaped(f"rexmq: {name}: {undecided_text(count, zone)}"), file=sys.stderr)
 
 
 def report(error: BaseException) -> int | None:

@@ -25,6 +25,7 @@ from typing import Protocol
 from broker.client.connection import Connection
 from broker.client.uninterrupted import whole
 from broker.errors import BrokerError, ForeignClient, PublishBlocked
+from broker.escaping import escaped_lines
 
 EXIT_S = 5.0
 """How long the end of an interpreter waits for brokers at most, in seconds."""
@@ -102,7 +103,7 @@ def tell_unsaid(connection: Connection) -> None:
     if lost := connection.unacknowledged():
         unsaid.append(PublishBlocked(f"{lost} events are still unacknowledged at the end"))
     for one in filter(None, unsaid):
-        print(f"rexmq: {connection.endpoint}: {one}", file=sys.stderr)
+        print(escaped_lines(f"rexmq: {connection.endpoint}: {one}"), file=sys.stderr)
 
 
 def is_seen_off(connection: Connection) -> bool:

@@ -81,17 +81,18 @@ def test_pages_and_metrics_of_a_status_with_it(text: str) -> None:
 
 @pytest.mark.parametrize("text", HIDDEN)
 def test_commands_print_events_with_it_as_json_that_says_the_same(text, tmp_path, capfd) -> None:
-    events, rules, filters = (tmp_path / name for name in ("e.jsonl", "r.tesla", "f.jsonl"))
+    events, rules, filters = (tmp_path / name for name in (f"e{text}.jsonl", "r.tesla", "f.jsonl"))
     event = {"type": "Gas", "source": "s", "id": text, "time": 1, "data": {"tank": text}}
+    before = event | {"id": "0", "time": "1970-01-01T00:00:00"}
     bad = {"type": text, "time": "x", "data": {}}
     rules.write_text(
         "event Gas(tank: string) define Low(tank: string) from Gas() as g where tank = g.tank"
     )
-    events.write_text("".join(f"{json.dumps(one)}\n" for one in (event, bad)))
+    events.write_text("".join(f"{json.dumps(one)}\n" for one in (event, before, bad)))
     filters.write_text('{"filter": 1, "interface": 1, "type": "Gas", "constraints": []}\n')
     reading = ("--events", str(events), "--skip-bad")
     commands = [
-        ["detect", "--rules", str(rules), *reading, "--cause", "full"],
+        ["detect", "--rules", str(rules), *reading, "--cause", "full", "--explain-input"],
         ["explain", "--rules", str(rules), *reading, "--rule", "Low", "--event", text],
         ["explain", "--rules", str(rules), *reading, "--rule", "Low", "--event", text, *JSON],
     ]
@@ -104,7 +105,7 @@ def test_commands_print_events_with_it_as_json_that_says_the_same(text, tmp_path
     events.write_text(json.dumps(event))
     assert main(["match", "--filters", str(filters), "--events", str(events)]) == 0
     assert shown_nothing(capfd.readouterr().out)
-    (found,) = [json.loads(line) for line in printed[0].splitlines()]
+    _, found = [json.loads(line) for line in printed[0].splitlines()]
     assert found["data"] == {"tank": text}
     assert json.loads(printed[2])["event"]["data"] == {"tank": text}
 
