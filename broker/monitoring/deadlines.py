@@ -33,7 +33,7 @@ def begin(peer: Any, transport: asyncio.BaseTransport) -> None:
     _strangers[peer] = origin_of(str(peer[0]) if peer else "")
     if len(_strangers) > STRANGERS_MAX:
         ((most, _),) = Counter(_strangers.values()).most_common(1)
-        _cut(next(oldest for oldest, origin in _strangers.items() if origin == most))
+        cut(next(oldest for oldest, origin in _strangers.items() if origin == most))
 
 
 def place(peer: Any, origin: str) -> None:
@@ -62,11 +62,19 @@ def end(peer: Any) -> None:
         _cuts.pop(peer)[1].cancel()
 
 
+def cut(peer: Any) -> None:
+    """Cut a connection now."""
+    if peer in _cuts:
+        transport: Any = _cuts[peer][0]
+        end(peer)
+        transport.abort()
+
+
 def extend(peer: Any, seconds: float) -> None:
     """Have a connection cut so many seconds from now instead."""
     if peer in _cuts:
-        transport, cut = _cuts[peer]
-        cut.cancel()
+        transport, due = _cuts[peer]
+        due.cancel()
         _cuts[peer] = transport, _cut_after(seconds, peer)
 
 
@@ -77,10 +85,4 @@ def lift(peer: Any) -> None:
 
 
 def _cut_after(seconds: float, peer: Any) -> asyncio.TimerHandle:
-    return asyncio.get_running_loop().call_later(seconds, _cut, peer)
-
-
-def _cut(peer: Any) -> None:
-    transport: Any = _cuts[peer][0]
-    end(peer)
-    transport.abort()
+    return asyncio.get_running_loop().call_later(seconds, cut, peer)

@@ -15,9 +15,10 @@ import sys
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 
 from broker.log import FORMS, Bounded, Fields
-from broker.monitoring import deadlines
+from broker.monitoring import deadlines, unread
 from broker.monitoring.api import Api
 from broker.monitoring.assets import HEADERS
 from broker.monitoring.doorway import Doorway
@@ -44,6 +45,22 @@ class OneRequest(H11Protocol):
         super().connection_lost(exc)
 
 
+class CountedWebSocket(AutoWebSocketsProtocol):  # type: ignore[misc,valid-type]
+    """A WebSocket whose bytes are counted until its message is whole (``unread``)."""
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come."""
+        unread.take(self.client, len(data))
+        super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what has come: cycles hold the parser until they are collected."""
+        super().connection_lost(exc)
+        if hasattr(self, "conn") and hasattr(self.conn, "reader"):
+            self.conn.reader.discard()
+            self.frames: list[bytes] = []
+
+
 async def serve(bound: socket.socket, settings: Settings) -> None:
     """Serve the pages of a broker until standard input ends, or a signal."""
     seats = Seats(settings)
@@ -59,6 +76,7 @@ async def serve(bound: socket.socket, settings: Settings) -> None:
         lifespan="off",
         proxy_headers=False,  # broker.monitoring.doorway
         http=OneRequest,
+        ws=CountedWebSocket,
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_per_message_deflate=False,
         headers=HEADERS,

@@ -9,7 +9,7 @@ the session that has opened it.
 
 What waits here for a client that reads nothing is bounded, whatever its credit: ``WAITING_MAX``
 messages of the broker wait, then the broker waits, and who does not take one in ``TAKEN_S`` is cut
-off.
+off. What a client has begun to say is bounded as well (``unread``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from broker.client.link import Link
 from broker.errors import ConfigurationError
-from broker.monitoring import deadlines
+from broker.monitoring import deadlines, unread
 from broker.monitoring.doorway import address_of
 from broker.monitoring.entry import NoEntry
 from broker.monitoring.seats import Seat
@@ -76,6 +76,7 @@ class WebSockets:
             holders = f"user {seat.user}", f"address {address_of(socket.scope)}"
             with self._shares.held(*holders):
                 address = seat.changes.address
+                unread.begin(socket.scope["peer"], seat.user or address_of(socket.scope))
                 async with self._stay(socket):
                     link = Link(address.endpoint, curve=address.curve, waiting_max=WAITING_MAX)
                     await _bridge(socket, link)
@@ -85,6 +86,8 @@ class WebSockets:
             await _deny(socket, UNREACHABLE, "too many WebSockets are open")
         except ConfigurationError as error:
             await _deny(socket, UNREACHABLE, str(error))
+        finally:
+            unread.end(socket.scope["peer"])
 
 
 async def _deny(socket: WebSocket, status: int, reason: str) -> None:
@@ -123,7 +126,9 @@ async def _up(socket: WebSocket, link: Link, news: asyncio.Event) -> End:
     """Pass on what the client says."""
     while True:
         try:
-            frames = frames_of(await socket.receive_bytes())
+            message = await socket.receive_bytes()
+            unread.read(socket.scope["peer"])
+            frames = frames_of(message)
         except WebSocketDisconnect:
             return ENDED, ""
         except (KeyError, ValueError) as error:

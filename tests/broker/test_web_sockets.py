@@ -3,14 +3,14 @@
 import itertools
 import socket as socket_module
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from paged import TEMP, TOKEN, hot, paged
 from secured import FAST, keys, make_keys, secured
 
 from broker import Publisher, RuleManager
-from broker.monitoring import web_sockets
+from broker.monitoring import unread, web_sockets
 from broker.monitoring.entry import digest
 from broker.monitoring.web_sockets import frames_of, message_of
 from routing.messages import (
@@ -247,3 +247,29 @@ def masked(content):
     """A short message of a client as a frame of RFC 6455, masked with zeros."""
     assert len(content) < 126
     return bytes((0x82, 0x80 | len(content), 0, 0, 0, 0)) + content
+
+
+def is_cut(socket):
+    try:
+        socket.recv(timeout=2)
+    except exceptions.ConnectionClosedError:
+        return True
+    except TimeoutError:
+        return False
+
+
+def test_unfinished_messages_are_bounded_together(served):
+    _, url = served
+    sockets = [connected(url) for _ in range(unread.BYTES_MAX // web_sockets.MESSAGE_BYTES_MAX + 2)]
+    with ExitStack() as opened, connected(url) as other:
+        say(other, Hello(VERSION, "", 60.0))
+        heard(other, Welcome)
+        begun = [opened.enter_context(socket) for socket in sockets]
+        length = web_sockets.MESSAGE_BYTES_MAX - 1
+        head = b"\x82\xff" + length.to_bytes(8, "big") + bytes(4)
+        for one in begun:
+            with suppress(ConnectionError):
+                one.socket.sendall(head + bytes(length - 1))
+        assert any(map(is_cut, begun))
+        say(other, Subscribe(1, 7, "Temp(value > 45)"))
+        assert heard(other, Confirmed).request == 1
