@@ -106,7 +106,7 @@ class Doorway:
             await _refused(path, BUSY, text)(scope, receive, send)
 
     def _holder(self, scope: Scope) -> str | None:
-        """Whose a request is; None: a stranger's. Health is told to strangers, too."""
+        """The holder of a request; None for a stranger. Health is told to strangers, too."""
         if scope["path"] in HEALTH:
             return address_of(scope)
         request = HTTPConnection(scope)

@@ -101,7 +101,7 @@ class Entry:
         self.takes_keys = takes_keys
         self._clock = clock
         self._sessions: dict[str, _Session] = {}
-        """Those who are signed in, by their numbers."""
+        """Sessions of users who are signed in, by their numbers."""
         self._tries: dict[str, tuple[float, float]] = {}
         """By address, wrong tokens that it has left, and when that was so."""
 
@@ -121,8 +121,8 @@ class Entry:
         return self._compare(token, address)
 
     def known(self, headers: Mapping[str, str], session: str | None) -> str | None:
-        """Whose a request is that bears a session, or a token that nobody can guess; else None. It
-        takes no try: whoever tries shorter tokens learns nothing here.
+        """The user of a request that bears a session, or a token that nobody can guess; else None.
+        It takes no try: whoever tries shorter tokens learns nothing here.
         """
         if not self.asks:
             return OPERATOR

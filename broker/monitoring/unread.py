@@ -14,7 +14,7 @@ from broker.monitoring import deadlines
 BYTES_MAX = 64 * 2**20
 
 _holders: dict[Any, str] = {}
-"""Whose WebSockets are, by the address of who has connected."""
+"""Users of WebSockets, by the address of who has connected."""
 _bytes: Counter[Any] = Counter()
 """The bytes that wait, by the same."""
 

@@ -16,6 +16,7 @@ from broker.client.address import address_of
 from broker.cloudevents import events_of
 from broker.errors import BrokerError, PublishBlocked
 from broker.monitoring import posts
+from broker.monitoring.bodies import Bodies
 from broker.monitoring.entry import digest
 from broker.monitoring.event_streams import EventStreams, Wish
 from broker.monitoring.events import EventRequests
@@ -251,7 +252,7 @@ def test_a_post_is_blocked_while_a_sink_that_blocks_is_full(monkeypatch):
 
 
 def test_back_pressure_is_answered_429_with_a_time_to_come_back():
-    async def blocked(request, most):
+    def blocked(request):
         raise PublishBlocked("full")
 
     async def alive():
@@ -262,7 +263,7 @@ def test_back_pressure_is_answered_429_with_a_time_to_come_back():
     async def send(message):
         sent.append(message)
 
-    requests = EventRequests(lambda request: None, blocked, alive, lambda *_: None)
+    requests = EventRequests(blocked, Bodies(), alive, lambda *_: None)
     scope = {
         "type": "http",
         "method": "POST",
