@@ -173,6 +173,19 @@ class Centre:
         return partition(tree, names, rules)
 
 
+CANDIDATES: Mapping[str, type[Strategy]] = {
+    one.name: one
+    for one in (
+        DistributedSingleTree,
+        Centre,
+        DistributedMultipleTrees,
+        PushPullSingleTree,
+        PushPullMultipleTrees,
+    )
+}
+"""The strategies among which ``adaptive`` chooses, by name; it begins with the first."""
+
+
 class Adaptive(DistributedSingleTree):
     """The one of CANDIDATES that costs least by what was measured, for all rules.
 
@@ -181,13 +194,7 @@ class Adaptive(DistributedSingleTree):
 
     name: ClassVar[str] = "adaptive"
     sink_trees: ClassVar[bool] = True
-    chooses: ClassVar[Sequence[str]] = (
-        DistributedSingleTree.name,
-        Centre.name,
-        DistributedMultipleTrees.name,
-        PushPullSingleTree.name,
-        PushPullMultipleTrees.name,
-    )
+    chooses: ClassVar[Sequence[str]] = tuple(CANDIDATES)
 
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
@@ -239,19 +246,6 @@ def has_sink_trees_by(strategy: type[Strategy], choice: Choice) -> bool:
     """Whether they have with what was chosen."""
     chosen = CANDIDATES[choice.candidate] if choice.candidate else strategy
     return has_sink_trees(chosen)
-
-
-CANDIDATES: Mapping[str, type[Strategy]] = {
-    one.name: one
-    for one in (
-        DistributedSingleTree,
-        Centre,
-        DistributedMultipleTrees,
-        PushPullSingleTree,
-        PushPullMultipleTrees,
-    )
-}
-"""The strategies among which ``adaptive`` chooses, by name; it begins with the first."""
 
 
 _STRATEGIES: dict[str, type[Strategy]] = {}

@@ -248,8 +248,8 @@ class DividedDetection(Evaluator):
         own: list[Deployed] = []
         routed: list[Deployed] = []
         for one in rules:
-            (own if self._part_of(one.rule.name) is tree.part else routed).append(one)
-        return min(tree.part.complete_to(own), self.part.complete_to(routed))
+            (own if self._part_of(one.rule.name) is tree else routed).append(one)
+        return min(tree.complete_to(own), self.part.complete_to(routed))
 
     def reached(self, rule: str) -> int:
         """Up to where this broker has a rule's composite events."""
@@ -264,7 +264,7 @@ class DividedDetection(Evaluator):
         if deployed is None or deployed.rule.defines.name not in self.kinds.own:
             return self.part
         found = tree.rules.get(name)  # mostly the same object, which compares in no time
-        return tree.part if found is deployed or found == deployed else self.part
+        return tree if found is deployed or found == deployed else self.part
 
     def resume_points_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
@@ -278,12 +278,12 @@ class DividedDetection(Evaluator):
 
     def _resume_points_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
         for tree in self.trees.values():
-            yield from tree.part.due_from(tree.evaluator.rules).items()
+            yield from tree.due_from(tree.evaluator.rules).items()
         own = self.own
         if own is not None:
             for name in sorted(wanted & own.wanted):
-                if not own.part.has_ended(name):
-                    yield name, own.part.mark_of(name)
+                if not own.has_ended(name):
+                    yield name, own.mark_of(name)
 
     @property
     def promises(self) -> dict[str, int]:
@@ -645,7 +645,7 @@ class DividedDetection(Evaluator):
         begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
         for root, tree in self.trees.items():
             if root in begun:
-                tree.begin(self._kept_for(tree.part, tree.division.rules))
+                tree.begin(self._kept_for(tree, tree.division.rules))
             else:
                 tree.wait(self._held)
         self._begun = frozenset()
@@ -845,7 +845,7 @@ class DividedDetection(Evaluator):
         """The greatest mark of a rule that is evaluated, or was told of, here."""
         found = [one.progress.output_watermarks(one.rules).values() for one in self.evaluators]
         own = self.own
-        told = [] if own is None else [own.part.mark_of(name) for name in own.wanted]
+        told = [] if own is None else [own.mark_of(name) for name in own.wanted]
         front: int = max([TIME_MIN, *chain(*found), *self._router.marks.values(), *told])
         return front
 
@@ -853,7 +853,7 @@ class DividedDetection(Evaluator):
         """Tell all marks, whether anybody waits for them or not."""
         self.part.tell_all()
         for tree in self.trees.values():
-            tree.part.tell_all()
+            tree.tell_all()
         self.tree_table.touch_all()
 
     def tell_marks(self) -> None:

@@ -57,7 +57,7 @@ def generation_of(planned: SinkTree, plan: Plan) -> Generation:
     return Generation(plan.root, plan.epoch, planned.number)
 
 
-class ProcessingTree:
+class ProcessingTree(TreePart):
     """Owner of what one broker knows and does in one tree of a plan."""
 
     def __init__(
@@ -69,10 +69,10 @@ class ProcessingTree:
         evaluator: TreeEvaluator,
         matching: Matching,
     ) -> None:
+        super().__init__(evaluator, Router(name, matching))
         self.root, self.filters, self.mixed = planned.root, planned.filters, planned.mixed
         self.generation = generation_of(planned, plan)
         self.division = division
-        self.evaluator = evaluator
         self.rules = {one.rule.name: one for one in division.rules}
         types = {type_named(text) for text in self.filters}
         self.wanted = frozenset(
@@ -93,14 +93,12 @@ class ProcessingTree:
         self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         """The types that rules of this tree use."""
         self._front = plan.front
-        self.part = TreePart(evaluator, self._make_router(name, matching))
-        self.part.resume_from = {
-            name: time for name, time in plan.resume_from if name in self.rules
-        }
+        self.resume_from = {name: time for name, time in plan.resume_from if name in self.rules}
+        self._arrange_router()
         evaluator.follow(division)
 
-    def _make_router(self, name: str, matching: Matching) -> Router:
-        router = Router(name, matching)
+    def _arrange_router(self) -> None:
+        router = self.router
         router.follow(LocalTree(self.root, 1, self.father, children=set(self.children)))
         router.join(router.branches)
         router.follow_division(self.division, [self.root] if self.mixed else [])
@@ -108,7 +106,6 @@ class ProcessingTree:
         if self.father is not None:
             router.hear_update(self.father, SubscriptionUpdate(self.filters))
         router.index(self.division.schemas, self.division.defining)
-        return router
 
     @property
     def is_root(self) -> bool:
@@ -141,9 +138,8 @@ class ProcessingTree:
 
     def resume(self, reached: Mapping[str, int]) -> Mapping[str, int]:
         """Begin where the last generation was; gives, by source, what is news from when on."""
-        router = self.part.router
-        router.reach((name, mark) for name, mark in reached.items() if name in self.rules)
-        return router.begin_anew(self.rules.keys(), self.part.resume_from, self._front)
+        self.router.reach((name, mark) for name, mark in reached.items() if name in self.rules)
+        return self.router.begin_anew(self.rules.keys(), self.resume_from, self._front)
 
     # --- events ---
 
@@ -155,7 +151,7 @@ class ProcessingTree:
 
     def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
         """Events of local sources that are kept: those that anything still due may depend on."""
-        since = horizons(self.division.rules, self.part.resume_from)
+        since = horizons(self.division.rules, self.resume_from)
         self.wait(tuple(needed(batches, since)) for batches in kept)
 
     def wait(self, messages: Iterable[Sequence[EventBatch]]) -> None:
@@ -171,35 +167,34 @@ class ProcessingTree:
 
     def take(self, child: str, message: Forward | Flow, now: float) -> None:
         """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
-        router = self.part.router
         if isinstance(message, Forward):
             self.evaluator.take(child, message, now)
             return
         if message.batches:
-            router.pass_detected(message.batches, message.order, child)
+            self.router.pass_detected(message.batches, message.order, child)
         if message.marks:
-            router.pass_marks(message.marks, child)
+            self.router.pass_marks(message.marks, child)
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
         """Evaluate what marks allow, as TreePart.advance; at the root gives what its sinks want."""
         used = {name: own[name] for name in own.keys() & self.used}
-        found = self.part.advance(used, clock, now)
+        found = super().advance(used, clock, now)
         return found if self.is_root else []
 
     def take_relayed(self) -> list[Detections]:
         """The same, where nothing is evaluated (Law 4)."""
-        found = self.part.take_relayed()
+        found = super().take_relayed()
         return found if self.is_root else []
 
     @property
     def has_messages(self) -> bool:
         """Whether there is anything to be sent to the father."""
-        return bool(self.evaluator.outbox.waiting) or self.part.router.has_flows
+        return bool(self.evaluator.outbox.waiting) or self.router.has_flows
 
     def take_messages(self) -> Iterator[Forward | Flow]:
         """Give the messages to the father, once it is met (Law 2)."""
         yield from self.evaluator.outbox.take()
-        yield from (flow for _, flow in self.part.router.take_flows())
+        yield from (flow for _, flow in self.router.take_flows())
 
     def take_asked(self) -> dict[str, AskedSpans]:
         """Give the questions to children (Law 3)."""

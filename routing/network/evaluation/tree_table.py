@@ -20,33 +20,27 @@ class TreeTable:
 
     def __init__(self) -> None:
         self.trees: Mapping[str, ProcessingTree] = {}
-        self._in_order: Sequence[ProcessingTree] = ()
-        self._places: dict[str, int] = {}
-        """By root, the tree's place in that order."""
-        self._users: dict[str, list[int]] = {}
-        """By type, the places of the trees whose rules use it."""
-        self._news: set[int] = set()
-        """The places of the trees that have news."""
+        self._users: dict[str, list[str]] = {}
+        """By type, the roots of the trees whose rules use it."""
+        self._news: set[str] = set()
+        """The roots of the trees that have news."""
 
     def replace(self, trees: Mapping[str, ProcessingTree]) -> None:
-        """Replace the trees by these."""
+        """Replace the trees by these, which a plan names by their roots' names, in order."""
         self.trees = trees
-        self._in_order = tuple(trees.values())
-        self._places = {root: place for place, root in enumerate(trees)}
         self._users = {}
-        for place, tree in enumerate(self._in_order):
-            for name in sorted(tree.used):
-                self._users.setdefault(name, []).append(place)
-        self._news.clear()  # what had news may stand at another place, or no more
-        self.touch_all()
+        for root, tree in trees.items():
+            for name in tree.used:
+                self._users.setdefault(name, []).append(root)
+        self._news = set(trees)
 
     def touch(self, root: str) -> None:
         """A tree has news."""
-        self._news.add(self._places[root])
+        self._news.add(root)
 
     def touch_all(self) -> None:
         """All trees have news."""
-        self._news.update(self._places.values())
+        self._news.update(self.trees)
 
     def touch_users(self, names: Iterable[str]) -> None:
         """The trees whose rules use any of these types have news."""
@@ -56,8 +50,7 @@ class TreeTable:
     @property
     def news(self) -> Sequence[ProcessingTree]:
         """The trees that have news."""
-        in_order = self._in_order
-        return [in_order[place] for place in sorted(self._news)] if self._news else []
+        return [self.trees[root] for root in sorted(self._news)] if self._news else []
 
     def settle(self) -> None:
         """All that follows from what has come is done."""
