@@ -15,7 +15,7 @@ such types, be it through others, or that have ended. Nothing here depends on th
 publishes Temp: Smokes go on, however far.
 
 Where masters wait to be asked for, who asks is told how far what is kept has come, each quarter of
-the lead (pulled_progress). An evaluator looks when events of a type have come that are a quarter
+the lead (pulling). An evaluator looks when events of a type have come that are a quarter
 further than when it last looked, and while anything lags. How far that has come is told in steps of
 an eighth, so that few words are made of it.
 """

@@ -18,8 +18,9 @@ with sinks, with the rules that belong there (routing.network.ways.sink_trees).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from matcher.model import EventType
@@ -33,6 +34,8 @@ from rules.pattern import TIMER, Rule
 
 Published: TypeAlias = Mapping[str, Sequence[EventType]]
 """The types that each node's sources publish."""
+Divide: TypeAlias = Callable[[Tree, Published, Sequence[Rule]], Partition]
+"""As Strategy.divide."""
 WHOLE = ""
 """In place of a rule's name: a fragment that is for no rule in particular."""
 
@@ -202,10 +205,7 @@ class Adaptive(DistributedSingleTree):
         """As the candidate that was chosen."""
         if not choice.candidate:
             return self.divide(tree, published, rules)
-        candidate = CANDIDATES[choice.candidate]()
-        if isinstance(candidate, Choosing):
-            return candidate.divide_by(tree, published, rules, choice)
-        return candidate.divide(tree, published, rules)
+        return divide_of(CANDIDATES[choice.candidate](), choice)(tree, published, rules)
 
 
 def _names(published: Published) -> dict[str, frozenset[str]]:
@@ -228,6 +228,13 @@ class Choosing(Protocol):
     ) -> Partition:
         """As ``divide``. ``choice`` is empty as long as nothing has been measured."""
         ...
+
+
+def divide_of(strategy: Strategy, choice: Choice) -> Divide:
+    """How a strategy divides rules over a tree, by what the plan says."""
+    if isinstance(strategy, Choosing):
+        return partial(strategy.divide_by, choice=choice)
+    return strategy.divide
 
 
 def chosen_by(strategy: type[Strategy]) -> Sequence[str]:

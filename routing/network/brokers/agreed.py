@@ -102,14 +102,6 @@ class Agreed:
 
     def divided_for(self, tree: SinkTree, plan: Plan) -> Division:
         """How a plan divides over a tree for sinks what these want."""
-        return divided_for_sinks(
-            self.strategy,
-            self._ordering,
-            tree.root,
-            tree.filters,
-            plan.nodes,
-            plan.links,
-            plan.absent,
-            self.catalog,
-            choice_of(plan),
-        )
+        kind, ordering, choice = self.strategy, self._ordering, choice_of(plan)
+        known = plan.nodes, plan.links, plan.absent, self.catalog
+        return divided_for_sinks(kind, ordering, tree.root, tree.filters, *known, choice)

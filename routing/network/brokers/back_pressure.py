@@ -30,7 +30,6 @@ from routing.effects import Peer
 from routing.evaluation.skew import SkewLimit
 from routing.messages import ANY_TYPE, Hold
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
@@ -42,13 +41,11 @@ EVERYTHING_HELD: Held = {ANY_TYPE: TIME_MIN}
 class BackPressure:
     """Tells what is full, and hears what is full elsewhere."""
 
-    def __init__(
-        self, context: BrokerContext, timer: UpdateTimer, sink_traffic: SinkTreeTraffic
-    ) -> None:
+    def __init__(self, context: BrokerContext, timer: UpdateTimer) -> None:
         self._context = context
         self._router = context.router
         self._timer = timer
-        self._sink_traffic = sink_traffic
+        self._tree_table = context.detection.tree_table
         self._heard: dict[str, Held] = {}
         self._told: dict[str, Held] = {}
         """By neighbour; those who said, or were told, that nothing is full are left out."""
@@ -173,7 +170,7 @@ class BackPressure:
     def _held_elsewhere(self) -> Iterator[tuple[str | None, Held]]:
         """Holds but those of own sinks, each with the neighbour that it is beyond, or None."""
         for neighbour in self._piling:
-            towards = None if neighbour in self._sink_traffic.fathers else neighbour
+            towards = None if neighbour in self._tree_table.fathers else neighbour
             yield towards, self._held_by_pile(neighbour)
         for neighbour in self._router.branches:
             if neighbour in self._heard:
@@ -181,7 +178,7 @@ class BackPressure:
 
     def _held_by_pile(self, neighbour: str) -> Held:
         """Law 2."""
-        if neighbour == self._router.father or neighbour in self._sink_traffic.fathers:
+        if neighbour == self._router.father or neighbour in self._tree_table.fathers:
             return EVERYTHING_HELD
         branch = self._router.branches.get(neighbour)
         return NOTHING_HELD if branch is None else self._fed_by(branch.types)

@@ -523,7 +523,7 @@ class Broker:
         if self._detection.skew_limit.has_news:
             self._detection.skew_limit.has_news = False
             self.back_pressure.look_at_lags()
-            self._parts.pulled_progress.tell_kept()
+            self._parts.pulling.tell_kept()
         timer, sinks, detection = self._timer, self._sinks, self._detection
         is_changed = timer.seen != sinks.version and self._router.has_tree
         if (
@@ -536,8 +536,8 @@ class Broker:
             if self.context.accounts.has_news and self._router.has_tree:
                 timer.tell_soon()
         is_at_work = detection.is_at_work
-        if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
-            self._parts.sink_traffic.ask_below()
+        if is_at_work:
+            self._parts.pulling.ask()
         if (
             self._parts.requests.behind_events or detection.publishers.leaving
         ) and not detection.is_held:

@@ -23,7 +23,7 @@ from routing.network.brokers.measurements import Measurements
 from routing.network.brokers.pauses import Pauses
 from routing.network.brokers.plan_follower import PlanFollower
 from routing.network.brokers.planner import Planner
-from routing.network.brokers.pulled_progress import PulledProgress
+from routing.network.brokers.pulling import Pulling
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.report_collector import ReportCollector
 from routing.network.brokers.requests import Requests
@@ -58,7 +58,7 @@ class Parts:
         self.requests = Requests(context, timer, self.registry, self.log_reader, self.slices)
         self.single_traffic = SingleTreeTraffic(context, agreed)
         self.sink_traffic = SinkTreeTraffic(context)
-        self.trees = SinkTrees(context, agreed, timer, root, wants, self.sink_traffic)
+        self.trees = SinkTrees(context, agreed, timer, root, self.sink_traffic)
         self.measurements = (
             Measurements(context, agreed, timer, root, self.trees) if measures else None
         )
@@ -74,8 +74,8 @@ class Parts:
         addressed.hears, addressed.takes = self.giver.hear, self.taker.take
         self.inputs = Inputs(context, timer)
         self.resending = Resending(context)
-        self.pulled_progress = PulledProgress(context)
-        self.back_pressure = BackPressure(context, timer, self.sink_traffic)
+        self.pulling = Pulling(context)
+        self.back_pressure = BackPressure(context, timer)
         self.pauses = self._pauses_of(context, agreed, timer)
         root.are_handled_by(
             {
@@ -147,7 +147,7 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         messages.CatalogDelta: parts.catalog_sync.hear_delta,
         messages.Flow: parts.single_traffic.hear_flow,
         messages.Forward: parts.single_traffic.hear_forward,
-        messages.Awakening: parts.sink_traffic.hear_awakening,
+        messages.Awakening: parts.pulling.hear_awakening,
         messages.Shared: parts.sink_traffic.hear_shared,
         messages.PlanFollowed: parts.sink_traffic.hear_followed,
         messages.Pause: parts.pauses.hear_pause,
@@ -156,7 +156,7 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         messages.CheckpointProbe: parts.checkpoints.hear_probe,
         messages.CheckpointCommitted: parts.checkpoints.hear_committed,
         messages.RuleState: parts.checkpoints.hear_state,
-        messages.Awaited: parts.pulled_progress.hear_awaited,
+        messages.Awaited: parts.pulling.hear_awaited,
         messages.Hold: parts.back_pressure.hear,
         messages.Stays: parts.catalog_sync.hear_stays,
         messages.RootRequest: parts.root_requests.hear,

@@ -104,7 +104,7 @@ class PlanFollower:
         """Do as the plan says; gives, by source, from when on composite events come again."""
         detection = self._context.detection
         division = self._agreed.divided(plan)
-        again = dict(self._trees.follow(plan, division))
+        again = dict(self._trees.follow(plan))
         detection.release_marks(plan.moved)
         if plan.anew:
             self._single_traffic.deduplicator.begin_anew()

@@ -5,19 +5,14 @@ Links keep the order of messages, so all that comes behind that was said by this
 one. For a tree nothing is sent to a neighbour, nor taken of it, before it has said that it follows
 the plan with which the tree began (processing_tree, Law 2).
 
-Events that go over a link for several trees at one moment cross it once (tables.shared_batches),
-and so does what is asked along them and the single one (7.3.7).
+Events that go over a link for several trees at one moment cross it once (tables.shared_batches).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from routing.messages import Awakening, Plan, PlanFollowed, Shared
+from routing.messages import Plan, PlanFollowed, Shared
 from routing.network.brokers.context import BrokerContext
-from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.tables.shared_batches import ForTree, messages_of, share
-from routing.partition.questions import AskedSpans
 
 
 class SinkTreeTraffic:
@@ -26,8 +21,6 @@ class SinkTreeTraffic:
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
         self._tree_table = context.detection.tree_table
-        self.fathers: tuple[str, ...] = ()
-        """The neighbours that events of local sources are sent to, to be evaluated."""
         self._followed: dict[str, PlanFollowed] = {}
         """The plans that neighbours have said last that they follow."""
 
@@ -37,14 +30,11 @@ class SinkTreeTraffic:
 
     # --- plans ---
 
-    def follow(self, plan: Plan, before: Mapping[str, ProcessingTree]) -> None:
-        """The trees of a plan stand instead of these: tell neighbours in those that begin,
-        and see what they have said.
+    def follow(self, plan: Plan) -> None:
+        """The trees of a plan stand: tell neighbours in those that begin, and see what they have
+        said.
         """
-        trees = self._tree_table.trees
-        fathers = [tree.father for tree in trees.values() if tree.father is not None]
-        self.fathers = tuple(dict.fromkeys(fathers))
-        begun = [tree for root, tree in trees.items() if before.get(root) is not tree]
+        begun = self._tree_table.begun.values()
         followed = PlanFollowed(plan.root, plan.epoch, plan.number)
         for neighbour in sorted(frozenset[str]().union(*(tree.neighbours for tree in begun))):
             self._context.send(neighbour, followed)
@@ -74,18 +64,6 @@ class SinkTreeTraffic:
                 self._tree_table.touch(root)
                 tree.take(neighbour, message, now)
 
-    def hear_awakening(self, neighbour: str, message: Awakening) -> None:
-        """A father asks for what waits here."""
-        detection, router = self._context.detection, self._context.router
-        is_partner = neighbour == router.father and neighbour in router.partners
-        if message.asked and is_partner and detection.is_at_work:
-            detection.evaluator.awake(message.asked)
-        for root, asked in message.trees:
-            tree = self._tree_table.trees.get(root)
-            if tree is not None and tree.father == neighbour and tree.is_open:
-                self._tree_table.touch(root)
-                tree.evaluator.awake(asked)
-
     # --- what goes ---
 
     def settle(self) -> None:
@@ -97,19 +75,6 @@ class SinkTreeTraffic:
                 to_father += [(tree.root, message) for message in tree.take_messages()]
         self._tree_table.settle()
         overlay, now = self._context.overlay, self._context.moment.now
-        for father in self.fathers:
+        for father in self._tree_table.fathers:
             for shared in share(up.get(father, ())):
                 overlay.send(father, shared, now)
-
-    def ask_below(self) -> None:
-        """Ask for what waits below, in all trees; who is out of reach sends it when all is anew."""
-        evaluator, branches = self._context.detection.evaluator, self._context.router.branches
-        found = evaluator.take_asked() if evaluator.is_pulling else {}
-        single = {child: of for child, of in found.items() if child in branches} if found else {}
-        others: dict[str, list[tuple[str, AskedSpans]]] = {}
-        for tree in self._tree_table.news:
-            for child, asked in tree.take_asked().items() if tree.evaluator.is_pulling else ():
-                others.setdefault(child, []).append((tree.root, asked))
-        for child in sorted({*single, *others}) if single or others else ():
-            message = Awakening(single.get(child, ()), tuple(others.get(child, ())))
-            self._context.send(child, message)

@@ -39,14 +39,12 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
-from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import has_sink_trees
 from routing.network.tables.filter_cover import maximal
 from routing.network.tables.filters import type_named
 from routing.network.ways.sink_trees import Kinds, trees_wanted
 from routing.overlay.graph import Component, Edge
-from routing.partition.places import Division
 
 
 class SinkTrees:
@@ -58,7 +56,6 @@ class SinkTrees:
         agreed: Agreed,
         timer: UpdateTimer,
         root_requests: RootRequests,
-        subscription_sync: SubscriptionSync,
         sink_traffic: SinkTreeTraffic,
     ) -> None:
         self._context = context
@@ -66,7 +63,6 @@ class SinkTrees:
         self._agreed = agreed
         self._timer = timer
         self._root_requests = root_requests
-        self._subscription_sync = subscription_sync
         self._sink_traffic = sink_traffic
         self._detection = context.detection
         self.has_work = False
@@ -102,7 +98,7 @@ class SinkTrees:
     @property
     def _planned(self) -> tuple[str, ...]:
         """The filters that the own tree is for."""
-        tree = self._detection.own
+        tree = self._detection.tree_table.own
         return () if tree is None else tree.filters
 
     def ask_for_own(self) -> None:
@@ -211,15 +207,13 @@ class SinkTrees:
             and old.division.ends == new.ends
         )
 
-    def follow(self, plan: Plan, division: Division) -> Mapping[str, int]:
-        """Take part in the trees of a plan, which divides rules over the single one so; gives, by
-        source, from when on composite events come again.
+    def follow(self, plan: Plan) -> Mapping[str, int]:
+        """Take part in the trees of a plan; gives, by source, from when on composite events come
+        again.
         """
-        detection = self._detection
-        before = detection.trees
         divisions = [self._agreed.divided_for(tree, plan) for tree in plan.trees]
-        again = detection.follow_trees(plan, divisions, self._kinds, division)
-        self._sink_traffic.follow(plan, before)
+        again = self._detection.follow_trees(plan, divisions, self._kinds)
+        self._sink_traffic.follow(plan)
         self._asked_for = None
         self._timer.look_again()  # what is wanted may be another than this plan has
         return again

@@ -8,13 +8,7 @@ one that goes on what was held, slice by slice (evaluation.replay): both have al
 nothing twice. A Temp comes while the tree pauses: the tree of b1 goes on and gets it, that of b2
 begins with all.
 
-Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
-others from the single one. So of rules of own types this broker has what its own tree has given,
-however far the single one, which may evaluate them for the sake of others, has come. When such a
-type is routed they are to be found once more from there on (brokers.trees, Law 5). b3 has Fires of
-its own tree up to 40 s, the single one is at 50 s: b3 has them up to 40 s.
-
-Law 3: a rule of which nobody says up to where he has it is evaluated nowhere. It is due from where
+Law 2: a rule of which nobody says up to where he has it is evaluated nowhere. It is due from where
 the sources of what it needs have promised to be: who subscribes later gets its composite events
 from there on. Where all of them have closed that is beyond their last event, and the beginning
 while it waits for a type that nobody publishes or has published; by the clock alone, now. What
@@ -22,13 +16,13 @@ those out of reach have promised nobody knows, and they may have the rule in som
 are back it stays due from where it last was. Nobody has subscribed to fire, and Temp and Smoke are
 promised up to 40 s and 45 s: who subscribes now gets the Fires from 40 s on.
 
-Law 4: where somebody is out of reach who publishes what a rule needs, or what those above it need,
+Law 3: where somebody is out of reach who publishes what a rule needs, or what those above it need,
 nobody here can say how far that has been evaluated there, so neither from which instant on the rule
 would hold nor up to which it does: it is neither deployed nor removed. By arrival there is no such
 instant, and nothing is refused; a rule ends as soon as it is removed. b3 has published Temp, and is
 out of reach: fire over Temp cannot be removed.
 
-Law 5: a type that no rule uses binds nobody who publishes it: what is earlier than others have
+Law 4: a type that no rule uses binds nobody who publishes it: what is earlier than others have
 promised is not late. fire has come to 40 s and is removed: another source of Temp begins anywhere.
 """
 
@@ -52,13 +46,13 @@ from routing.evaluation.replay import HasRoom
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan, RuleState
-from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
+from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
 from routing.network.recovery.past import check_logs, past_of
 from routing.network.recovery.replay_buffer import ReplayBuffer
-from routing.network.recovery.resume_points import chosen, over
+from routing.network.recovery.resume_points import over
 from routing.network.tables.branch import Branch
 from routing.network.ways.sink_trees import Kinds, below
 from routing.order import in_sequence
@@ -75,7 +69,7 @@ from rules.engine.order.intervals import Intervals
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
-"""Words of a refusal by Law 4 for a broker; nothing has been done then."""
+"""Words of a refusal by Law 3 for a broker; nothing has been done then."""
 
 
 class Keeper(Protocol):
@@ -112,8 +106,6 @@ class DividedDetection(Evaluator):
         self.publishers = Publishers()
         self.is_paused = True
         """Whether local sources wait for the rules to be divided (Law 1)."""
-        self._ahead: dict[str, TreeEvaluator] = {}
-        """By root, evaluators of trees that are about to begin."""
         self._held: list[Sequence[EventBatch]] = []
         """Batches that do."""
         self.is_sending_again = False
@@ -134,21 +126,12 @@ class DividedDetection(Evaluator):
         """By rule, up to where composite events have arrived everywhere (checkpoints)."""
         self.states = StateTable()
         """States of rules whose memory no window bounds."""
-        self.tree_table = TreeTable()
-        """The trees for sinks, and which of them have news."""
-        self._clock: int | None = None
-        """The mark of Timer when these were last told it."""
+        new_evaluator, arrival = self._new_station, self._by_arrival
+        self.tree_table = TreeTable(name, router.matching, new_evaluator, by_arrival=arrival)
+        """The trees for sinks."""
         self._let_back: set[str] = set()  # see take_let_back
-        self._begun: frozenset[str] = frozenset()
-        """The roots of the trees that have begun with the last plan."""
-        self.kinds = Kinds(frozenset(), frozenset())
-        """The types that rules define, by the trees that they come along."""
-        self._single: frozenset[str] = frozenset()
-        """The rules that are evaluated on the single tree."""
         self._routed: frozenset[str] = frozenset()
-        """Rules of them whose composite events come along it."""
-        self._mixed: tuple[str, ...] = ()
-        """The roots of trees for sinks whose sinks get composite events of the single one, too."""
+        """The rules whose composite events come along the single tree."""
         self._used: frozenset[str] = frozenset()
         """The types that rules use."""
         self._published_types: frozenset[str] = frozenset()
@@ -196,11 +179,6 @@ class DividedDetection(Evaluator):
         return self.tree_table.trees
 
     @property
-    def own(self) -> ProcessingTree | None:
-        """The tree of this broker's own sinks."""
-        return self.trees.get(self._name)
-
-    @property
     def evaluators(self) -> Sequence[TreeEvaluator]:
         """The broker's part in each tree."""
         return (self.evaluator, *[tree.evaluator for tree in self.trees.values()])
@@ -236,20 +214,19 @@ class DividedDetection(Evaluator):
         return [evaluator.engine for evaluator in self.evaluators]
 
     def complete_to(self, rules: Sequence[Deployed]) -> int:
-        """Up to where the composite events of all these rules have come, and are complete (Law 2).
+        """Up to where the composite events of all these rules have come, and are complete.
 
         CLOSED for no rule.
         """
         if self._by_arrival:
             return CLOSED  # nothing waits
-        tree = self.tree_table.trees.get(self._name)
-        if tree is None:
+        own = self.tree_table.own
+        if own is None:
             return self.part.complete_to(rules)
-        own: list[Deployed] = []
-        routed: list[Deployed] = []
+        told: dict[TreePart, list[Deployed]] = {self.part: [], own: []}
         for one in rules:
-            (own if self._part_of(one.rule.name) is tree else routed).append(one)
-        return min(tree.complete_to(own), self.part.complete_to(routed))
+            told[self._part_of(one.rule.name)].append(one)
+        return min(part.complete_to(of) for part, of in told.items())
 
     def reached(self, rule: str) -> int:
         """Up to where this broker has a rule's composite events."""
@@ -257,14 +234,8 @@ class DividedDetection(Evaluator):
 
     def _part_of(self, name: str) -> TreePart:
         """The part in the tree from which this broker's sinks get a rule's composite events."""
-        tree = self.tree_table.trees.get(self._name)
-        if tree is None:
-            return self.part
-        deployed = self._deployments.find(name)
-        if deployed is None or deployed.rule.defines.name not in self.kinds.own:
-            return self.part
-        found = tree.rules.get(name)  # mostly the same object, which compares in no time
-        return tree if found is deployed or found == deployed else self.part
+        own, brings = self.tree_table.own, self.tree_table.brings
+        return self.part if own is None or not brings(self._deployments.find(name)) else own
 
     def resume_points_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
@@ -272,18 +243,9 @@ class DividedDetection(Evaluator):
         """
         wanted = set(wanted)
         found = self.part.resume_points(wanted & self._routed)
-        for name, mark in self._resume_points_of_trees(wanted):
+        for name, mark in self.tree_table.resume_points(wanted):
             found[name] = min(mark, found.get(name, CLOSED))
         return found
-
-    def _resume_points_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
-        for tree in self.trees.values():
-            yield from tree.due_from(tree.evaluator.rules).items()
-        own = self.own
-        if own is not None:
-            for name in sorted(wanted & own.wanted):
-                if not own.has_ended(name):
-                    yield name, own.mark_of(name)
 
     @property
     def promises(self) -> dict[str, int]:
@@ -300,7 +262,7 @@ class DividedDetection(Evaluator):
         planned: Mapping[str, int],
         now: float,
     ) -> dict[str, int]:
-        """At the root: the resume points that were said, and those by Law 3. ``promises``: the
+        """At the root: the resume points that were said, and those by Law 2. ``promises``: the
         least that there are of types; ``apart``: the types that are published out of reach;
         ``planned``: the resume points of the last plan.
         """
@@ -442,9 +404,7 @@ class DividedDetection(Evaluator):
         if self.part.evaluator.push_own(batches) and self._router.branches:  # behind what waits
             self._router.route_down(batches, in_sequence(batches), None)
         if self.tree_table.trees:
-            self.tree_table.touch_users([batch.type.name for batch in batches])
-            for tree in self.tree_table.news:
-                tree.push(batches)
+            self.tree_table.push(batches)
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
@@ -452,12 +412,6 @@ class DividedDetection(Evaluator):
             self.publishers.note_promise(source)
         if self.keeper is not None:  # of what it has published, too
             self.keeper.touch(source)
-
-    def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
-        """Events that are kept elsewhere wait for these types, up to these times."""
-        for evaluator in self.evaluators:
-            evaluator.hear_awaited(types)
-        self.tree_table.touch_users([name for name, _ in types])
 
     def forget_far(self, horizon: int) -> bool:
         """Forget what a replay has brought from beyond the horizon, far ahead of the clock: it
@@ -516,49 +470,20 @@ class DividedDetection(Evaluator):
         self.is_paused = True
 
     def follow_trees(
-        self, plan: Plan, divisions: Sequence[Division], kinds: Kinds, division: Division
+        self, plan: Plan, divisions: Sequence[Division], kinds: Kinds
     ) -> Mapping[str, int]:
-        """Set the trees for sinks that stand from now on, with their divisions, beside the single
-        one with its own.
+        """Set the trees for sinks that stand from now on, with their divisions.
 
         ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
         events come again that this broker's sinks want.
         """
-        before, reached = self.trees, dict[str, int]()
-        if plan.anew or plan.trees or before:  # else all goes on where it is
+        tree_table, reached = self.tree_table, dict[str, int]()
+        if plan.anew or plan.trees or self.trees:  # else all goes on where it is
             reached = self._reached()
-        standing: dict[str, ProcessingTree] = {}
-        for planned, divided in zip(plan.trees, divisions, strict=True):
-            tree = before.get(planned.root)
-            if tree is None or tree.generation != generation_of(planned, plan):
-                evaluator, matching = self._station_of(planned.root), self._router.matching
-                tree = ProcessingTree(self._name, plan, planned, divided, evaluator, matching)
-            standing[planned.root] = tree
-        self.tree_table.replace(standing)
-        self._begun = frozenset(
-            root for root, tree in self.trees.items() if before.get(root) is not tree
-        )
-        self.kinds = kinds
-        self._mixed = tuple(tree.root for tree in plan.trees if tree.mixed)
-        self._single = frozenset([one.rule.name for one in division.rules])
-        self._routed = frozenset(
-            [one.rule.name for one in division.rules if one.rule.wiring.defined in kinds.routed]
-        )
-        self._published_types = frozenset({TIMER.name}).union(*division.published.values())
+        tree_table.follow(plan, divisions, kinds)
         self._router.reach(reached.items())
-        self._router.aside = self._single - self._routed
-        own = self.own
-        return own.resume(reached) if own is not None and self._name in self._begun else {}
-
-    def _station_of(self, root: str) -> TreeEvaluator:
-        """An evaluator for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
-        old, ahead = self.trees.get(root), self._ahead.pop(root, None)
-        if self._by_arrival and old is not None:
-            return old.evaluator
-        evaluator = ahead or self._new_station()
-        if old is not None:
-            evaluator.skew = old.evaluator.skew
-        return evaluator
+        own = tree_table.begun.get(self._name)
+        return {} if own is None else own.resume(reached)
 
     def _reached(self) -> dict[str, int]:
         """How far this broker has the composite events of the rules that its sinks want."""
@@ -575,23 +500,25 @@ class DividedDetection(Evaluator):
         they begin anew, before it is followed.
         """
         yield from self.evaluator.install_ahead(division, anew=plan.anew)
-        self._ahead = {}
-        for planned, divided in zip(plan.trees, divisions, strict=True):
-            tree = self.trees.get(planned.root)
-            if tree is None or tree.generation != generation_of(planned, plan):
-                evaluator = self._ahead[planned.root] = self._new_station()
-                yield from evaluator.install_ahead(divided, anew=False)
+        yield from self.tree_table.install_ahead(plan, divisions)
 
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
-        self._feed_trees()
         self._follow(division)
         self._go_on(self._held)
 
     def _follow(self, division: Division) -> None:
+        self._feed_trees()
+        routed = self.tree_table.kinds.routed
+        rules = [(one.rule.name, one.rule.wiring.defined) for one in division.rules]
+        self._routed = frozenset([name for name, defined in rules if defined in routed])
+        self._router.aside = {name for name, _ in rules} - self._routed
+        self._published_types = frozenset({TIMER.name}).union(*division.published.values())
         self._release()
         self.skew_limit.keep(evaluator.skew for evaluator in self.evaluators)
-        self._router.follow_division(division, self._mixed)
+        self._router.follow_division(
+            division, [tree.root for tree in self.trees.values() if tree.mixed]
+        )
         self.evaluator.follow(division)
         self.part.settle()
 
@@ -612,11 +539,9 @@ class DividedDetection(Evaluator):
         if self._by_arrival:
             self.follow(division)
             return {}
-        self._feed_trees()
-        self.part.resume_from = {
-            name: time for name, time in resume_from.items() if name in self._single
-        }
         rules = [one.rule.name for one in division.rules]
+        here = frozenset(rules)
+        self.part.resume_from = {name: time for name, time in resume_from.items() if name in here}
         again = self._router.begin_anew(rules, self.part.resume_from, front)
         waiting = self.evaluator.replay.fresh_messages
         said = {name: self.part.resume_from.get(name, TIME_MAX) for name in rules}
@@ -641,17 +566,14 @@ class DividedDetection(Evaluator):
 
     def _feed_trees(self) -> None:
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
-        self.tree_table.touch_all()
-        begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
         for root, tree in self.trees.items():
-            if root in begun:
+            if root in self.tree_table.begun and not self._by_arrival:
                 tree.begin(self._kept_for(tree, tree.division.rules))
             else:
                 tree.wait(self._held)
-        self._begun = frozenset()
 
     def _release(self) -> None:
-        """Let nobody be late any more for what rules that are gone did with types (Law 5)."""
+        """Let nobody be late any more for what rules that are gone did with types (Law 4)."""
         before, self._used = self._used, frozenset(self._deployments.used)
         if before - self._used:
             self._advertisements.release(before - self._used)
@@ -753,7 +675,7 @@ class DividedDetection(Evaluator):
 
     def mark_at_end(self, rule: str) -> int:
         """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
-        what it needs was promised by those who publish it, who are all here (Law 4).
+        what it needs was promised by those who publish it, who are all here (Law 3).
         """
         mark = self.rule_marks.get(rule, TIME_MIN)
         if not self.out_of_reach:
@@ -762,7 +684,7 @@ class DividedDetection(Evaluator):
         promised = min((self.type_marks.get(one, TIME_MIN) for one in needs), default=TIME_MIN)
         return max(mark, promised if promised != CLOSED else self.changes.beyond(needs) or TIME_MIN)
 
-    # --- who is out of reach (Law 4) ---
+    # --- who is out of reach (Law 3) ---
 
     def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
         """Raise Refusal where somebody is out of reach who publishes what these rules need, or what
@@ -803,58 +725,36 @@ class DividedDetection(Evaluator):
     # --- evaluation ---
 
     def advance(self, now: float) -> Detections | None:
-        """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 2)."""
+        """Advance; gives detections for this broker's sinks, from here and elsewhere."""
+        microseconds, tree_table = round(now * MICROSECONDS), self.tree_table
         if not self.is_at_work:
             found = self.part.take_relayed()
         else:
             if not self.is_paused:
-                self._hear_publishers()
+                self.publishers.say()
             clock = self.time(now) if self._deployments.need_clock else None
-            found = self.part.advance(self.publishers.marks, clock, round(now * MICROSECONDS))
-        if self.tree_table.trees:
-            if self.kinds.own:
-                found = [self._only_routed(one) for one in found]
-            found += self._advance_trees(now)
+            found = self.part.advance(self.publishers.marks, clock, microseconds)
+        if tree_table.trees:
+            own, clock, is_at_work = self.publishers.marks, self.time(now), self.is_at_work
+            found = [tree_table.only_routed(one) for one in found]
+            found += tree_table.advance(own, clock, microseconds, is_at_work=is_at_work)
         if len(found) < 2:  # common
             return found[0] if found else None
         return joined(found)
-
-    def _advance_trees(self, now: float) -> Iterator[Detections]:
-        before, self._clock = self._clock, self.time(now)
-        if self._clock is not None or before is not None:
-            self.tree_table.touch_all()
-        for tree in self.tree_table.news:
-            if self.is_at_work:
-                own = self.publishers.marks
-                yield from tree.advance(own, self._clock, round(now * MICROSECONDS))
-            else:
-                yield from tree.take_relayed()
-
-    def _only_routed(self, detections: Detections) -> Detections:
-        own = self.kinds.own
-        return chosen(detections, lambda batch: batch.type.name not in own)
-
-    def _hear_publishers(self) -> None:
-        """Local sources may say something else by now."""
-        before, marks = self.publishers.marks, self.publishers.say()
-        if marks is not None and self.tree_table.trees:
-            self.tree_table.touch_users({name for name, _ in marks.items() ^ before.items()})
 
     @property
     def front(self) -> int:
         """The greatest mark of a rule that is evaluated, or was told of, here."""
         found = [one.progress.output_watermarks(one.rules).values() for one in self.evaluators]
-        own = self.own
-        told = [] if own is None else [own.mark_of(name) for name in own.wanted]
+        own = self.tree_table.own
+        told = () if own is None else own.marks_of(own.wanted).values()
         front: int = max([TIME_MIN, *chain(*found), *self._router.marks.values(), *told])
         return front
 
     def tell_all_marks(self) -> None:
         """Tell all marks, whether anybody waits for them or not."""
         self.part.tell_all()
-        for tree in self.trees.values():
-            tree.tell_all()
-        self.tree_table.touch_all()
+        self.tree_table.tell_all()
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""

@@ -245,7 +245,7 @@ class Overview:
     def _is_idle(self, deployed: Deployed) -> bool:
         """Whether no tree has a rule, since nobody wants it: it is for trees of sinks alone."""
         found = self._detection
-        return deployed.rule.defines.name in found.kinds.own and not any(
+        return deployed.rule.defines.name in found.tree_table.kinds.own and not any(
             deployed.rule.name in tree.rules for tree in found.trees.values()
         )
 

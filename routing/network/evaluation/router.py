@@ -16,9 +16,9 @@ what it had beyond that is dropped, for it comes again; and what comes again of 
 dropped, too (brokers.md section 5). b3 has fire up to 13 s: a Fire of 12 s that b2 finds once more
 is not offered to sinks there.
 
-Law 4: of rules that are *aside*, sinks here get composite events from a tree of their own (divided,
-Law 2). What is told of them is passed on as ever, but says nothing of what this broker has. b3 has
-a tree of its own for Fire: what b2 tells of fire along the single one says nothing of it.
+Law 4: of rules that are *aside*, sinks here get composite events from a tree of their own
+(tree_table). What is told of them is passed on as ever, but says nothing of what this broker has.
+b3 has a tree of its own for Fire: what b2 tells of fire along the single one says nothing of it.
 """
 
 from __future__ import annotations

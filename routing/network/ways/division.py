@@ -4,8 +4,8 @@ alone, since every broker works it out for itself (planner, Law 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from matcher.model import EventType
 from routing.config import Ordering
@@ -15,23 +15,21 @@ from routing.network.agreement.catalog import rules_of
 from routing.network.agreement.rounds import Absent, ReportedNode
 from routing.network.strategy import (
     Choice,
-    Choosing,
+    Divide,
     Strategy,
     chosen_by,
+    divide_of,
     has_sink_trees,
     has_sink_trees_by,
 )
 from routing.network.ways.sink_trees import below, kinds_of, rules_for
 from routing.overlay.graph import Edge, fathers_of
 from routing.partition.masters import work_out_pulls
-from routing.partition.placement import Partition, Tree, tree_of
+from routing.partition.placement import tree_of
 from routing.partition.places import Division
-from rules.pattern import Rule
 
 NOTHING = Choice()
 """Nothing has been chosen."""
-Divide = Callable[[Tree, Mapping[str, Sequence[EventType]], Sequence[Rule]], Partition]
-"""As Strategy.divide."""
 
 
 @lru_cache(maxsize=8)
@@ -56,7 +54,7 @@ def divided(
     published = _published(nodes, absent)
     schemas = {schema.name: schema for schema in known.types}
     fathers = _with_absent(fathers, root, absent)
-    divide = _divide_of(strategy(), choice)
+    divide = divide_of(strategy(), choice)
     return _division(divide, ordering, root, fathers, published, deployed, schemas)
 
 
@@ -87,7 +85,7 @@ def divided_for_sinks(
     }
     mentioned = used | {one.rule.defines.name for one in deployed}
     schemas = {schema.name: schema for schema in known.types if schema.name in mentioned}
-    divide = _divide_of(strategy(), choice)
+    divide = divide_of(strategy(), choice)
     return _division(divide, ordering, root, fathers, published, deployed, schemas)
 
 
@@ -100,13 +98,6 @@ def divide_ahead(strategy: type[Strategy], known: Catalog) -> Iterator[None]:
 def choice_of(plan: Plan) -> Choice:
     """The choice that a plan says."""
     return Choice(plan.rates, plan.candidate)
-
-
-def _divide_of(strategy: Strategy, choice: Choice) -> Divide:
-    """How the strategy divides rules over a tree, by what the plan says."""
-    if isinstance(strategy, Choosing):
-        return partial(strategy.divide_by, choice=choice)
-    return strategy.divide
 
 
 def _published(nodes: Collection[ReportedNode], absent: Absent) -> dict[str, frozenset[str]]:

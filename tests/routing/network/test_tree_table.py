@@ -11,6 +11,7 @@ from brokers import SCHEMAS, Network
 from networks import run, sharp, write
 from pairs import seeds
 
+from matcher.matching import ON_PROCESSOR
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.evaluation.tree_table import TreeTable
@@ -73,7 +74,7 @@ def test_a_tree_is_of_brokers_in_reach(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_fewer_trees_may_stand_while_others_have_news() -> None:
     """A plan comes with what has come of the trees before it."""
     one, two = (cast(ProcessingTree, SimpleNamespace(used=frozenset({"A"}))) for _ in range(2))
-    tree_table = TreeTable()
+    tree_table = TreeTable("b1", ON_PROCESSOR, lambda: pytest.fail("no tree begins"))
     tree_table.replace({"b1": one, "b2": two})
     tree_table.touch_users(["A"])
     tree_table.replace({"b2": two})
