@@ -102,7 +102,7 @@ class Node:
         self._closed = False
         self._links = tables.links
         self._sources, self._names = tables.sources, tables.names
-        self._sinks = tables.sinks
+        self._sinks, self._deployments = tables.sinks, tables.deployments
         self._service = service
         self._outlet = outlet
         self._send, self._log, self._expel = outlet.send, outlet.log, service.expel
@@ -222,7 +222,7 @@ class Node:
         due = None
         if self._links.by_peer or self._may_close_lost:
             due = self._ticked_at + self._config.heartbeat_s / 2
-        if self._service.ticks:
+        if self._deployments.need_clock and self._config.wall_clock:  # Timer ticks
             slack = self._config.timer_slack_s
             second = int(self._ticked_at - slack) + 1 + slack
             due = second if due is None else min(due, second)

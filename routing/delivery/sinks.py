@@ -57,7 +57,8 @@ class Sinks:
         """The groups of their clients, by link."""
         self._indices: dict[str, SubscriberIndex[Sink]] = {}
         self._composite: dict[Peer, Sink] = {}
-        self._touched: dict[Peer, Sink] = {}
+        self.touched: dict[Peer, Sink] = {}
+        """The sinks that ``take_touched`` would give."""
         self.filters = FilterTexts()
         self.version = 0
         """Counts up whenever subscriptions, types or rules have changed."""
@@ -284,7 +285,7 @@ class Sinks:
             if group.attached:
                 return
             peer = group.peer
-        self._touched.pop(peer, None)
+        self.touched.pop(peer, None)
         sink = self._sinks.pop(peer, None)
         if sink is not None:
             for number in sink.interests.numbers:
@@ -340,18 +341,13 @@ class Sinks:
 
     def touch(self, sink: Sink) -> None:
         """Something may have to be sent to the sink."""
-        self._touched[sink.peer] = sink
-
-    @property
-    def touched(self) -> Iterable[Sink]:
-        """The sinks that ``take_touched`` would give."""
-        return self._touched.values()
+        self.touched[sink.peer] = sink
 
     def take_touched(self) -> list[Sink]:
         """The sinks that something may have to be sent to."""
-        if not self._touched:
+        if not self.touched:
             return []
-        touched, self._touched = self._touched, {}
+        touched, self.touched = self.touched, {}
         return list(touched.values())
 
     def offer(
@@ -360,7 +356,7 @@ class Sinks:
         """Queue published events for those who want them."""
         for sink, delivery_batch in self._wanted(batches, order, late):
             sink.offer(delivery_batch)
-            self._touched[sink.peer] = sink
+            self.touched[sink.peer] = sink
 
     def offer_detected(
         self, detections: Detections, complete_to: Callable[[Sequence[Deployed]], int]
@@ -379,7 +375,7 @@ class Sinks:
                 sink.held.hold(delivery_batch, self.places(delivery_batch.batches))
             else:
                 sink.offer_found(delivery_batch)
-            self._touched[sink.peer] = sink
+            self.touched[sink.peer] = sink
         for sink in self._composite.values():
             # Only now, since what was just detected may come before what was held.
             if sink.held.events and sink.release():

@@ -77,6 +77,8 @@ class TreeEvaluator:
         """The engine, or the next one, and the rules that were installed in it ahead."""
         self._duties = NO_DUTIES
         """The duties by the division of the rules."""
+        self.rules: Mapping[str, Deployed] = {}
+        """The rules that are evaluated here."""
         self._to_come: tuple[Division, Duties] | None = None
         """The duties by a division that is to come, worked out ahead."""
         self.missing = MissingTypes(waiting_events_max)
@@ -125,11 +127,6 @@ class TreeEvaluator:
         return self.engine.placement(name) if name in self.rules else None
 
     @property
-    def rules(self) -> Mapping[str, Deployed]:
-        """The rules that are evaluated here."""
-        return self._duties.rules
-
-    @property
     def forwards(self) -> Mapping[str, Sequence[str]]:
         """In words, what the fragments here let pass, by rule."""
         return {
@@ -167,7 +164,7 @@ class TreeEvaluator:
         self.progress.forget(self.engine, self.forwarder)
         self.forwarder.want(demands)
         self._begins_anew = True
-        self._duties = NO_DUTIES
+        self._duties, self.rules = NO_DUTIES, NO_DUTIES.rules
         self.outbox.clear()
         self.replay = Replay()
 
@@ -203,7 +200,7 @@ class TreeEvaluator:
                 self.engine.end(rule, one.until)
         self._ending = frozenset(one.rule.name for one in division.rules if one.until is not None)
         self.engine.forget_marks()  # all are named anew: it may be others who bring a type
-        self._duties = duties
+        self._duties, self.rules = duties, here
         self._division = division
         waiting = here.items() if division.partition.waiting else ()
         self.missing.arrange(

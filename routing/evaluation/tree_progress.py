@@ -50,7 +50,7 @@ class TreeProgress:
         """Whether some have ended, or have not any more, or all are to be looked at."""
         self._changed: Collection[str] = ()
         self._is_anew = False
-        self._output_watermarks = OutputWatermarks(self._mark)
+        self._output_watermarks = OutputWatermarks(engine.mark)
         self._duties = NO_DUTIES
         self._marks: Mapping[str, int] = {}
         """Up to where all rules have been evaluated, if that was asked for since ``rise``."""
@@ -60,9 +60,6 @@ class TreeProgress:
         """The types that they define which were."""
         self._forwarded: frozenset[TypeProgress] = frozenset()
         """The types that rules here define, and that may be forwarded."""
-
-    def _mark(self, rule: str) -> int:
-        return self._engine.mark(rule)
 
     @property
     def types(self) -> dict[str, int]:
@@ -143,7 +140,7 @@ class TreeProgress:
         self._engine, self._forwarder = engine, forwarder
         self._duties = NO_DUTIES
         self._rules = {}
-        self._output_watermarks.forget()
+        self._output_watermarks.forget(engine.mark)
         self._watermarks.inputs.forget()
 
     def forget_far(self, is_far: Callable[[str, int], bool]) -> bool:

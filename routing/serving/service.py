@@ -250,11 +250,6 @@ class Service:
                 found[name] = schema
         return found
 
-    @property
-    def ticks(self) -> bool:
-        """Whether a rule needs ``Timer`` and the clock drives it."""
-        return self._detection.ticks
-
     # --- sources ---
 
     def source_of(self, link: Link) -> Source:
@@ -397,7 +392,7 @@ class Service:
         unseen = batches if source.whole is None else self._beyond.news(batches)
         self._sinks.offer(unseen, None if len(unseen) == 1 else in_sequence(unseen))
         if not self.gathers:
-            for sink in self._sinks.touched:
+            for sink in self._sinks.touched.values():
                 self._send_due(sink)
         self._detection.push(batches, horizon)
 
@@ -712,7 +707,7 @@ class Service:
         """Settle for all that was gathered; published events, which are due at once, go first."""
         self.gathers = False
         if self._is_unsettled:
-            for sink in self._sinks.touched:
+            for sink in self._sinks.touched.values():
                 self._send_due(sink)
             self.settle()
 

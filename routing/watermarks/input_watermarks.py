@@ -130,16 +130,10 @@ class InputWatermarks:
         before, self._own = self._own, own
         if own is before:
             return
-        for name, mark in own.items() - before.items():
-            self.note_own(name, mark)
-        for name in before.keys() - own.keys():
-            self.note_own(name, TIME_MIN)
-
-    def note_own(self, name: str, mark: int) -> None:
-        """Local sources say this of a type."""
-        one = self._type_records[name]
-        one.own = mark
-        self._touched.add(one)
+        for name in {name for name, _ in own.items() - before.items()} | before.keys() - own.keys():
+            one = self._type_records[name]
+            one.own = own.get(name, TIME_MIN)
+            self._touched.add(one)
 
     def hear(self) -> set[TypeProgress]:
         """Give the types of which ``told`` is another than before, after all that was said."""

@@ -55,9 +55,9 @@ class OutputWatermarks:
                     self._types[used] = _Type(before[used].waiting if used in before else [])
                 self._types[used].rules += names
 
-    def forget(self) -> None:
-        """Forget what has come: rules begin anew."""
-        self._found = {}
+    def forget(self, mark: Callable[[str], int]) -> None:
+        """Forget what has come: rules begin anew, and this is how far they have been evaluated."""
+        self._mark, self._found = mark, {}
         for one in self._types.values():
             one.waiting = []
 
@@ -84,7 +84,7 @@ class OutputWatermarks:
                 for least, greatest in self._types[name].waiting:
                     if greatest >= mark:
                         bound = min(bound, max(least, mark))
-        found = self._found[rule] = max(bound, mark, self.of(rule))
+        found = self._found[rule] = max(bound, mark, self._found.get(rule, TIME_MIN))
         return found
 
 

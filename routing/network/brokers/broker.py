@@ -536,7 +536,7 @@ class Broker:
             if self.context.accounts.has_news and self._router.has_tree:
                 timer.tell_soon()
         is_at_work = detection.is_at_work
-        if is_at_work:
+        if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
             self._parts.pulling.ask()
         if (
             self._parts.requests.behind_events or detection.publishers.leaving

@@ -395,7 +395,8 @@ class DividedDetection(Evaluator):
         for batch in batches:
             self._advertisements[batch.type.name].take(batch, horizon)
         if not self._by_arrival:
-            self.replay_buffer.add(batches, is_sent=not self.is_held)
+            is_sent = not (self.is_paused or self.is_sending_again)
+            self.replay_buffer.add(batches, is_sent=is_sent)
             if self.keeper is not None:
                 self.keeper.append(batches)
         if self.is_paused:

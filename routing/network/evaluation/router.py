@@ -88,8 +88,8 @@ class Router:
         self._has_strangers: bool | None = None
         self.ended: set[str] = set()
         """The rules for which nobody publishes anything any more."""
-        self._resume_from: dict[str, int] = {}
-        """By rule: from when on its composite events are news."""
+        self.news_from: dict[str, int] = {}
+        """By rule: from when on its composite events are news, and have not been here (Law 3)."""
         self.aside: Collection[str] = ()
         """The rules that Law 4 speaks of."""
 
@@ -309,11 +309,7 @@ class Router:
             return None
         found, self._detected = self._detected, []
         self.has_news = False
-        return from_resume_points_on(joined(found), self._resume_from)
-
-    def news(self, detections: Detections) -> Detections:
-        """Composite events that have not been here before (Law 3)."""
-        return from_resume_points_on(detections, self._resume_from)
+        return from_resume_points_on(joined(found), self.news_from)
 
     def pass_marks(self, marks: RuleWatermarks, sender: str) -> None:
         """Marks have come from a neighbour, behind the events that they follow."""
@@ -342,7 +338,7 @@ class Router:
 
     def forget(self, name: str) -> None:
         """A name means no rule any more, or another than before."""
-        for known in (self.marks, self._told, self._resume_from):
+        for known in (self.marks, self._told, self.news_from):
             known.pop(name, None)
         self.ended.discard(name)
         for branch in self.branches.values():
@@ -400,8 +396,8 @@ class Router:
         self._detected.clear()
         self.marks = {name: mark for name, mark in self.marks.items() if name in rules}
         self.reach(resume_from.items())
-        self._resume_from = dict(self.marks)
-        return {RULE_SOURCE + name: self._resume_from.get(name, TIME_MIN) for name in rules}
+        self.news_from = dict(self.marks)
+        return {RULE_SOURCE + name: self.news_from.get(name, TIME_MIN) for name in rules}
 
     def _pass_told(self, names: Collection[str], sender: str) -> None:
         if self._branches.keys() == {sender}:  # a leaf, common

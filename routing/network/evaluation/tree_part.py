@@ -59,20 +59,13 @@ class TreePart:
 
     def complete_to(self, rules: Sequence[Deployed]) -> int:
         """Up to where the composite events of all these rules are complete; CLOSED for no rule."""
-        least, router, here, ended = (
-            CLOSED,
-            self.router,
-            self.evaluator.rules,
-            self.evaluator.watermarks.ends.rules,
-        )
+        here, ended = self.evaluator.rules, self.evaluator.watermarks.ends.rules
+        elsewhere, open_ones = self.router.ended, list[str]()
         for name in [deployed.rule.name for deployed in rules]:
-            if name in here and name not in self._outdated:
-                mark = CLOSED if name in ended else self.mark_of(name)
-            else:
-                mark = CLOSED if name in router.ended else router.marks.get(name, TIME_MIN)
-            if mark < least:
-                least = mark
-        return least
+            is_here = name in here and name not in self._outdated
+            if name not in (ended if is_here else elsewhere):
+                open_ones.append(name)
+        return min(self.marks_of(open_ones).values()) if open_ones else CLOSED
 
     def resume_points(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
@@ -113,7 +106,8 @@ class TreePart:
             else:
                 self._tell_awaited()
         if detected.batches:
-            evaluator.engine.count(detected := router.news(detected))
+            detected = from_resume_points_on(detected, router.news_from)
+            evaluator.engine.count(detected)
         return [detected, *self.take_relayed()] if router.has_news else [detected]
 
     def take_relayed(self) -> list[Detections]:

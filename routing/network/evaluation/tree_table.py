@@ -49,6 +49,8 @@ class TreeTable:
         self._new_evaluator = new_evaluator
         self._by_arrival = by_arrival
         self.trees: Mapping[str, ProcessingTree] = {}
+        self.own: ProcessingTree | None = None
+        """The tree of this broker's own sinks."""
         self.begun: Mapping[str, ProcessingTree] = {}
         """The trees that have begun with the last plan."""
         self.fathers: Sequence[str] = ()
@@ -67,11 +69,6 @@ class TreeTable:
         """The roots of the trees that have news."""
 
     # --- this broker's own sinks (Law) ---
-
-    @property
-    def own(self) -> ProcessingTree | None:
-        """The tree of this broker's own sinks."""
-        return self.trees.get(self._name)
 
     def brings(self, deployed: Deployed | None) -> bool:
         """Whether this broker's sinks get a rule's composite events from their own tree."""
@@ -134,7 +131,7 @@ class TreeTable:
 
     def replace(self, trees: Mapping[str, ProcessingTree]) -> None:
         """Replace the trees by these, which a plan names by their roots' names, in order."""
-        self.trees = trees
+        self.trees, self.own = trees, trees.get(self._name)
         self._users = {}
         for root, tree in trees.items():
             for name in tree.used:

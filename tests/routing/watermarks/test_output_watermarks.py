@@ -42,9 +42,13 @@ MARKS: dict[str, int] = {}
 """Up to where rules have been evaluated."""
 
 
+def mark_of(rule: str) -> int:
+    return MARKS.get(rule, TIME_MIN)
+
+
 def made() -> OutputWatermarks:
     MARKS.clear()
-    found = OutputWatermarks(lambda rule: MARKS.get(rule, TIME_MIN))
+    found = OutputWatermarks(mark_of)
     arrange(found, deployed())
     return found
 
@@ -101,7 +105,7 @@ def test_a_batch_that_is_evaluated_in_part_may_go_on_at_once() -> None:
     types = {"A": 9 * S}
     assert outlook_of(found, "r", 3 * S, types) == 5 * S
     assert outlook_of(found, "r", 6 * S, types) == 6 * S
-    found.forget()
+    found.forget(mark_of)
     arrange(found, deployed())
     assert outlook_of(found, "r", 7 * S, types) == 9 * S
 
@@ -115,7 +119,7 @@ def test_an_outlook_outlasts_plans_until_its_rule_begins_anew_or_is_another() ->
     assert found.of("r") == 9 * S
     assert outlook_of(found, "r", 3 * S, {"A": 7 * S}) == 9 * S
     assert outlook_of(found, "s", 3 * S, {"B": 7 * S}) == 7 * S
-    found.forget()
+    found.forget(mark_of)
     arrange(found, there)
     assert found.of("r") == TIME_MIN
     assert outlook_of(found, "r", 3 * S, {"A": 7 * S}) == 7 * S

@@ -13,6 +13,7 @@ class At:
     def __init__(
         self, uses: dict[str, frozenset[str]], *published: str, over: frozenset[str] = frozenset()
     ) -> None:
+        self.said: dict[str, int] = {}
         self.watermarks = Watermarks()
         defining = {rule.title(): [rule] for rule in uses}
         timed = {rule: used for rule, used in uses.items() if TIMER.name in used}
@@ -22,8 +23,8 @@ class At:
 
     def say(self, clock: int | None = None, **marks: int) -> dict[str, int]:
         """Sources say this; gives the marks of types that have moved."""
-        for name, mark in marks.items():
-            self.watermarks.inputs.note_own(name, mark)
+        self.said = {**self.said, **marks}
+        self.watermarks.inputs.hear_own(self.said)
         moved = self.watermarks.inputs.hear()
         self.watermarks.look_beyond(moved, is_anew=False)
         found = self.watermarks.engine_marks(moved, clock)
