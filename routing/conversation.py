@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 from msgspec import structs
 
 from matcher.model import EventType
-from routing import wire
+from routing import messages, wire
 from routing.config import SessionConfig
 from routing.effects import BROKER, Close, Effect, Log, Send
 from routing.errors import SessionError, VersionMismatch, WireError
@@ -24,27 +24,18 @@ from routing.given import Given
 from routing.messages import (
     VERSION,
     Acknowledged,
-    Acks,
     Advertise,
     Code,
     Confirmed,
     Credit,
-    DealtWith,
     Delivery,
-    FromBroker,
-    FromClient,
     Goodbye,
     Heartbeat,
     Hello,
     LogPart,
-    LogReceived,
-    ReadLog,
     Refused,
     Rejected,
     Subscribe,
-    SubscriptionPaused,
-    Unadvertise,
-    Unsubscribe,
     Welcome,
 )
 from routing.outgoing import Outgoing
@@ -183,7 +174,7 @@ class Conversation:
         own = config.name, config.heartbeat_s, config.instance, config.replay
         self._send(Hello(VERSION, *own))
 
-    def receive(self, message: FromBroker, now: float) -> None:
+    def receive(self, message: messages.FromBroker, now: float) -> None:
         """Take in one message; what comes without a link is ignored."""
         if self._state is State.READY:
             handlers = _HANDLERS_READY
@@ -291,10 +282,10 @@ class Conversation:
 
     def _say(self, request: ClientRequest) -> None:
         """Send a request, or have it wait for the part of a log that is on its way."""
-        if isinstance(request, ReadLog):
+        if isinstance(request, messages.ReadLog):
             self._read_on()
         else:
-            self._send(cast(FromClient, request))
+            self._send(cast(messages.FromClient, request))
 
     def _read_on(self) -> None:
         """Ask for the next part of a log, if the last has come."""
@@ -355,7 +346,7 @@ class Conversation:
             reason = f"an answer to request {message.request}, which is not open"
             self._end(Code.PROTOCOL, reason)
         else:
-            self._send(LogReceived(message.request))
+            self._send(messages.LogReceived(message.request))
             self.results.append(message)
             self._read_on()
 
@@ -365,7 +356,7 @@ class Conversation:
     def _advertised(self, request: Advertise) -> None:
         self._types.update((schema.name, schema) for schema in request.types)
 
-    def _unadvertised(self, request: Unadvertise | Advertise) -> None:
+    def _unadvertised(self, request: messages.Unadvertise | Advertise) -> None:
         for one in request.types:
             self._types.pop(one if isinstance(one, str) else one.name, None)
 
@@ -374,7 +365,7 @@ class Conversation:
         self._turned_away = 0
         self._grant()
 
-    def _unsubscribed(self, request: Unsubscribe | Subscribe) -> None:
+    def _unsubscribed(self, request: messages.Unsubscribe | Subscribe) -> None:
         self._subscriptions.pop(request.number, None)
         self.paused.pop(request.number, None)
         self._requests.end_subscription(request.number)
@@ -397,7 +388,7 @@ class Conversation:
         self._granted = 0
         self.paused.clear()
         self.results.append(message)
-        if acknowledged and self._config.acks is not Acks.NONE:
+        if acknowledged and self._config.acks is not messages.Acks.NONE:
             self.results.append(Acknowledged(acknowledged))
         asked = self._requests.open
         if self._types:
@@ -445,9 +436,9 @@ class Conversation:
     def _deal_with(self, first: int, last: int) -> None:
         """Tell a durable sink what has been dealt with, which may get lost with the link."""
         if self._state is State.READY:
-            self._send(DealtWith(first, last))
+            self._send(messages.DealtWith(first, last))
 
-    def _receive_paused(self, message: SubscriptionPaused) -> None:
+    def _receive_paused(self, message: messages.SubscriptionPaused) -> None:
         asked = self._subscriptions.get(message.number)
         fields = {"number": message.number, "filter": "" if asked is None else asked.filter}
         if message.reason is None:
@@ -533,16 +524,16 @@ class Conversation:
         if self._state is State.CLOSED:
             raise SessionError("the session is closed")
 
-    def _send(self, message: FromClient) -> None:
+    def _send(self, message: messages.FromClient) -> None:
         self._sent_at = self._now
         self.effects.append(Send(BROKER, message))
 
 
 _CONFIRMED: Mapping[type, Callable[[Conversation, Any], None]] = {
     Advertise: Conversation._advertised,
-    Unadvertise: Conversation._unadvertised,
+    messages.Unadvertise: Conversation._unadvertised,
     Subscribe: Conversation._subscribed,
-    Unsubscribe: Conversation._unsubscribed,
+    messages.Unsubscribe: Conversation._unsubscribed,
 }
 """Handlers of a confirmed request, which leaves something to be asked again on the next link."""
 
@@ -570,7 +561,7 @@ _HANDLERS_READY: Mapping[type, Callable[[Conversation, Any], None]] = {
     Acknowledged: Conversation._receive_acknowledged,
     Rejected: Conversation._receive_rejected,
     Delivery: Conversation._receive_delivery,
-    SubscriptionPaused: Conversation._receive_paused,
+    messages.SubscriptionPaused: Conversation._receive_paused,
     Credit: Conversation._receive_credit,
     **_ANYWHERE,
 }

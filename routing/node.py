@@ -30,35 +30,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from routing import wire
+from routing import messages, wire
 from routing.config import OPERATORS, NodeConfig
 from routing.delivery.sink import Sink
 from routing.effects import Close, Peer
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
-from routing.messages import (
-    EVERYTHING,
-    VERSION,
-    Advertise,
-    Code,
-    Confirmed,
-    Deploy,
-    Drain,
-    FromClient,
-    Goodbye,
-    Heartbeat,
-    Hello,
-    Promise,
-    Publish,
-    Refused,
-    Remove,
-    Rights,
-    ShowNetwork,
-    ShowTrace,
-    StatusRequest,
-    Subscribe,
-    Unadvertise,
-    Welcome,
-)
+from routing.messages import Code, Goodbye, Hello
 from routing.serving.beyond import Beyond
 from routing.serving.buckets import credit_of
 from routing.serving.inspection import Inspection
@@ -74,7 +51,15 @@ from routing.silence import excused
 
 LOST_CLOSED = "lost source closed"
 """Words of the log for a source whose link has been lost for ``source_silence_max_s``."""
-COMING = (Advertise, Unadvertise, Publish, Promise, Subscribe, Deploy, Remove)
+COMING = (
+    messages.Advertise,
+    messages.Unadvertise,
+    messages.Publish,
+    messages.Promise,
+    messages.Subscribe,
+    messages.Deploy,
+    messages.Remove,
+)
 """Acts of clients that would stay; one that only looks may go on (Law 4)."""
 GREETING_MAX = 1 << 16
 """Bytes of a message that is decoded though its link is not known: a Hello has far fewer."""
@@ -108,7 +93,7 @@ class Node:
         self._send, self._log, self._expel = outlet.send, outlet.log, service.expel
         self._beyond = beyond
         self._status = status
-        self.rights_of: Callable[[Peer], Rights] = lambda peer: EVERYTHING
+        self.rights_of: Callable[[Peer], messages.Rights] = lambda peer: messages.EVERYTHING
         """The rights of who is at a link: the host knows them, where there are keys."""
         self.draining: Sequence[str] | None = None
         """Once it drains, what it waits for, in words, as its host has found last."""
@@ -119,19 +104,19 @@ class Node:
         self._handlers: Mapping[type, Callable[[Link, Any], None]] = {
             **service.handlers,
             Hello: self._receive_hello,
-            StatusRequest: self._receive_status,
-            Drain: self._receive_drain,
-            ShowTrace: self._receive_show_trace,
-            ShowNetwork: self._receive_show_network,
+            messages.StatusRequest: self._receive_status,
+            messages.Drain: self._receive_drain,
+            messages.ShowTrace: self._receive_show_trace,
+            messages.ShowNetwork: self._receive_show_network,
             **self.inspection.handlers,
-            Heartbeat: self._receive_heartbeat,
+            messages.Heartbeat: self._receive_heartbeat,
             Goodbye: self._receive_goodbye,
         }
         """Messages that a welcomed client may send, each with its handler."""
 
     # --- inputs ---
 
-    def receive(self, peer: Peer, message: FromClient, now: float) -> None:
+    def receive(self, peer: Peer, message: messages.FromClient, now: float) -> None:
         """Take in one message. A peer's mistake costs at most that peer its link."""
         assert not self._closed, "the node has been closed"
         self._moment.now = now
@@ -144,13 +129,13 @@ class Node:
             handler = self._handlers.get(type(message))
             if handler is None:
                 raise ProtocolError(Code.PROTOCOL, f"{type(message).__name__} is not for a broker")
-            if link.rights is not EVERYTHING:
+            if link.rights is not messages.EVERYTHING:
                 check_message(self._names, link, message)
             handler(link, message)
         except Refusal as refusal:
             request = getattr(message, "request", None)
             if link is None:
-                self._send(peer, Refused(request, refusal.code, str(refusal)))
+                self._send(peer, messages.Refused(request, refusal.code, str(refusal)))
             else:
                 self._service.refuse(link, request, refusal.code, str(refusal))
             if request is None:
@@ -210,7 +195,7 @@ class Node:
             if link.is_silent(now):
                 self._expel(link.peer, Code.SILENT, f"nothing heard for {link.timeout_s:g} s")
             elif now - link.sent_at >= self._config.heartbeat_s / 2:
-                self._send(link.peer, Heartbeat())
+                self._send(link.peer, messages.Heartbeat())
         self._sources.excuse(due, now)
         self._close_lost()
         self._service.overtake()
@@ -252,8 +237,8 @@ class Node:
         return [sink for sink in self._sinks if sink.has_any]
 
     def _send_away(self, link: Link, message: Any) -> None:
-        if isinstance(message, Subscribe) and message.durable in self._service.durables:
-            self._service.handlers[Subscribe](link, message)
+        if isinstance(message, messages.Subscribe) and message.durable in self._service.durables:
+            self._service.handlers[messages.Subscribe](link, message)
             return
         raise ProtocolError(Code.LEAVING, DRAINS)
 
@@ -267,7 +252,7 @@ class Node:
 
     # --- links ---
 
-    def _greet(self, peer: Peer, message: FromClient) -> None:
+    def _greet(self, peer: Peer, message: messages.FromClient) -> None:
         """A link that is not known yet: only Hello will do."""
         if not isinstance(message, Hello):
             self._send_to_greet(peer)
@@ -299,7 +284,7 @@ class Node:
         reason = f"its place goes to another user: its own has most of the {clients_max} clients"
         self._expel(crowded_out.peer, Code.LIMIT, f"{reason} (clients_max)")
 
-    def _welcome(self, peer: Peer, hello: Hello, rights: Rights) -> None:
+    def _welcome(self, peer: Peer, hello: Hello, rights: messages.Rights) -> None:
         now, name = self._moment.now, hello.name
         timeout_s = hello.heartbeat_s * self._config.heartbeats_missed_max
         source = self._sources.find(name) if name else None
@@ -312,8 +297,8 @@ class Node:
         self._service.limits_sizes |= link.message_bytes_told is not None
         self._links.add(link)
         most = credit_of(rights, self._service.buckets.of(rights, now))
-        welcome = Welcome(
-            VERSION,
+        welcome = messages.Welcome(
+            messages.VERSION,
             self._config.name,
             last_sequence,
             min(self._config.publish_credit, most) if name else 0,
@@ -361,28 +346,30 @@ class Node:
             }
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
 
-    def _receive_status(self, link: Link, message: StatusRequest) -> None:
+    def _receive_status(self, link: Link, message: messages.StatusRequest) -> None:
         self._outlet.note_look(link, message.request)
-        self._send(link.peer, Confirmed(message.request, self._status(self._moment.now)))
+        self._send(link.peer, messages.Confirmed(message.request, self._status(self._moment.now)))
 
-    def _receive_drain(self, link: Link, message: Drain) -> None:
+    def _receive_drain(self, link: Link, message: messages.Drain) -> None:
         self._outlet.note_look(link, message.request)
         if not self._config.drainable:
             raise Refusal(Code.LIMIT, "this broker drains at a signal alone (SIGUSR1)")
         self._log("warning", "asked to drain", client=link.name, peer=link.peer.hex())
         self.drain(self._moment.now)
-        self._send(link.peer, Confirmed(message.request, {"draining": list(self.draining or ())}))
+        self._send(
+            link.peer, messages.Confirmed(message.request, {"draining": list(self.draining or ())})
+        )
 
-    def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
+    def _receive_show_trace(self, link: Link, message: messages.ShowTrace) -> None:
         self._outlet.note_look(link, message.request)
         self._beyond.ask_all(link, message)
 
-    def _receive_show_network(self, link: Link, message: ShowNetwork) -> None:
+    def _receive_show_network(self, link: Link, message: messages.ShowNetwork) -> None:
         self._outlet.note_look(link, message.request)
         self._beyond.ask_all(link, message)
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")
 
-    def _receive_heartbeat(self, link: Link, message: Heartbeat) -> None:
+    def _receive_heartbeat(self, link: Link, message: messages.Heartbeat) -> None:
         """Being heard is all there is to it."""

@@ -19,27 +19,18 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from matcher.model import EventType
+from routing import messages
 from routing.delivery.durable import DEAD, NOBODY, DurableSink, QueueBounds, SinkKeeper
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
-from routing.messages import (
-    EVERYTHING,
-    Code,
-    KeepDurable,
-    Nack,
-    RemoveDurable,
-    ResendDurable,
-    Rights,
-    Subscribe,
-    WhenFull,
-)
+from routing.messages import EVERYTHING, Code, Rights, Subscribe
 from routing.messages.values import NAME_MAX
 
 FULL_DELAY_S = 10.0
 """Seconds, at least, after which an event comes again for which dead letters have no room."""
-DurableChange: TypeAlias = RemoveDurable | KeepDurable | ResendDurable
+DurableChange: TypeAlias = messages.RemoveDurable | messages.KeepDurable | messages.ResendDurable
 
 
 class Durables:
@@ -103,7 +94,7 @@ class Durables:
             raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
         if self._all.find(peer) is not None or message.group:
             raise Refusal(Code.IN_USE, "this client has subscriptions that end with its link")
-        if message.when_full is WhenFull.DISCONNECT:
+        if message.when_full is messages.WhenFull.DISCONNECT:
             raise Refusal(Code.IN_USE, "a durable sink blocks or drops: it has no link to end")
         self._all.check_limit(message.limit)
         sink = self._sinks.get(message.durable)
@@ -162,7 +153,7 @@ class Durables:
             message.limit_age_s or config.durable_age_max_s,
         )
 
-    def take_back(self, sink: DurableSink, peer: Peer, nack: Nack) -> None:
+    def take_back(self, sink: DurableSink, peer: Peer, nack: messages.Nack) -> None:
         """A client gives events back. Those that were given as often as they may be become dead
         letters; while these have no room they come again, too.
         """
@@ -185,7 +176,7 @@ class Durables:
             is_elsewhere = name in self.coming or name in keeper.elsewhere
             if is_elsewhere or not sink.is_fed or len(name) > NAME_MAX:
                 return None
-            bounds = sink.bounds._replace(when_full=WhenFull.DROP_OLDEST)
+            bounds = sink.bounds._replace(when_full=messages.WhenFull.DROP_OLDEST)
             letters = self._sinks[name] = DurableSink(name, bounds, keeper)
             keeper.begin(letters)
         self._all.copy(sink, letters)
@@ -222,7 +213,11 @@ class Durables:
         """Do what a client asks of a durable sink; gives how many events that is about. Refusal for
         one that is not there, or another user's.
         """
-        acts = {RemoveDurable: self.remove, KeepDurable: self.keep, ResendDurable: self.resend}
+        acts = {
+            messages.RemoveDurable: self.remove,
+            messages.KeepDurable: self.keep,
+            messages.ResendDurable: self.resend,
+        }
         return acts[type(message)](message.name, rights)
 
     def remove(self, name: str, rights: Rights = EVERYTHING) -> int:

@@ -39,21 +39,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from routing import messages
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError
-from routing.messages import (
-    BEARING,
-    LINK_VERSION,
-    Asked,
-    Code,
-    FromNeighbour,
-    Goodbye,
-    LinkAck,
-    LinkHello,
-    LinkStates,
-    Packet,
-    Routed,
-)
+from routing.messages import Code, Goodbye, LinkAck, LinkHello, Packet, Routed
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import (
     CHANNEL_MOVES,
@@ -71,13 +60,13 @@ from routing.overlay.greeting import Greeting
 from routing.overlay.retransmission import RetransmissionTimer
 from routing.silence import excused
 
-NO_STATES = LinkStates(())
+NO_STATES = messages.LinkStates(())
 """Says nothing, and bears a number."""
 PILED_EVENTS = 65_536
 """Events in messages that wait or are not acknowledged, from which on these pile up (Law 4)."""
 UNACKNOWLEDGED_EVENTS = 4_096
 """Events in messages that have come, from which on these are acknowledged at once (Law 2)."""
-_SAID_ANEW = frozenset({Asked, LinkStates})
+_SAID_ANEW = frozenset({messages.Asked, messages.LinkStates})
 """Messages that are said once more when a link is back (Law 5)."""
 
 
@@ -195,7 +184,7 @@ class Channel:
         self._waiting.append(message)
         self._push()
 
-    def receive(self, message: FromNeighbour, now: float) -> None:
+    def receive(self, message: messages.FromNeighbour, now: float) -> None:
         """Take in what came over the link. ProtocolError for what a neighbour may not send."""
         self._now = now
         handler = _HANDLERS.get(type(message))
@@ -290,7 +279,7 @@ class Channel:
     def _hello(self, number: int, answers: int = 0) -> None:
         config = self._config
         hello = LinkHello(
-            LINK_VERSION,
+            messages.LINK_VERSION,
             config.name,
             self._incarnation,
             self._neighbours_incarnation,
@@ -384,7 +373,7 @@ class Channel:
             if type(sent.message) in _SAID_ANEW:
                 sent.message = NO_STATES
         for sequence, message in self._ahead.items():
-            if type(message) is Asked:
+            if type(message) is messages.Asked:
                 self._ahead[sequence] = NO_STATES
 
     def _receive_goodbye(self, message: Goodbye) -> None:
@@ -485,7 +474,7 @@ class Channel:
         self._unacknowledged_events = 0
         self._acknowledge_at = None
 
-    def _send(self, message: FromNeighbour) -> None:
+    def _send(self, message: messages.FromNeighbour) -> None:
         self._sent_at = self._now
         if self.peer is not None:
             self.effects.append(Send(self.peer, message))
@@ -496,7 +485,7 @@ class Channel:
 
 def _events_of(message: Routed) -> int:
     """Events in a message."""
-    return sum(map(len, message.batches)) if isinstance(message, BEARING) else 0
+    return sum(map(len, message.batches)) if isinstance(message, messages.BEARING) else 0
 
 
 _HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {

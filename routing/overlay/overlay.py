@@ -14,21 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from matcher.traces import TraceContexts
-from routing import wire
+from routing import messages, wire
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, VersionMismatch, WireError
-from routing.messages import (
-    BEARING,
-    AskingAll,
-    Carried,
-    Code,
-    FromNeighbour,
-    Goodbye,
-    LinkHello,
-    LinkStates,
-    NetworkAnswer,
-    NetworkQuery,
-)
+from routing.messages import Code, Goodbye, LinkStates
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
 from routing.overlay.connections import Connections
@@ -45,7 +34,9 @@ SAID_MAX = 1_024
 
 Change: TypeAlias = Up | Down | Piling | Heard
 
-_OWN_BUSINESS = frozenset({Up, Down, DelayKnown, Piling, LinkStates, NetworkQuery, NetworkAnswer})
+_OWN_BUSINESS = frozenset(
+    {Up, Down, DelayKnown, Piling, LinkStates, messages.NetworkQuery, messages.NetworkAnswer}
+)
 """Results of a channel that are not just passed on as heard."""
 
 
@@ -159,11 +150,11 @@ class Overlay:
         if self.topology.settle_at is not None:
             self.topology.settle_at = now + self._config.settle_s
 
-    def receive(self, peer: Peer, message: FromNeighbour, now: float) -> None:
+    def receive(self, peer: Peer, message: messages.FromNeighbour, now: float) -> None:
         """Take in what came over a link between brokers; unknown ones may be greeted back."""
         self.awake(now)
         try:
-            if isinstance(message, LinkHello):
+            if isinstance(message, messages.LinkHello):
                 channel = self._connections.greet(peer, message, now)
             else:
                 found = self.links.get(peer)
@@ -176,7 +167,7 @@ class Overlay:
             else:
                 channel.receive(message, now)
         except ProtocolError as error:
-            name = message.name if isinstance(message, LinkHello) else ""
+            name = message.name if isinstance(message, messages.LinkHello) else ""
             self._expel(peer, error, name)
         else:
             self._collect(channel)
@@ -201,16 +192,16 @@ class Overlay:
         self._connections.lose(peer, now)
         self._collect_touched()
 
-    def send(self, neighbour: str, message: Carried, now: float) -> None:
+    def send(self, neighbour: str, message: messages.Carried, now: float) -> None:
         """Send to a neighbour; nothing is sent to one that is not up."""
         channel = self._neighbours.get(neighbour)
         if channel is not None:
-            if self.traces.has_any and isinstance(message, BEARING):
+            if self.traces.has_any and isinstance(message, messages.BEARING):
                 message = with_traces(message, self.traces)
             channel.send(message, now)
             self._collect(channel)
 
-    def ask_all(self, peer: Peer, request: AskingAll, now: float) -> None:
+    def ask_all(self, peer: Peer, request: messages.AskingAll, now: float) -> None:
         """A client asks something of all brokers."""
         self.awake(now)
         self.queries.ask(peer, request, self.topology.part.nodes, self._tree_neighbours, now)
@@ -286,7 +277,7 @@ class Overlay:
             channel.receive(message, self._now)
         self._connections.lose(peer, self._now)
 
-    def _send_away(self, peer: Peer, message: FromNeighbour) -> None:
+    def _send_away(self, peer: Peer, message: messages.FromNeighbour) -> None:
         """Whoever does not begin with a greeting may begin anew."""
         if not isinstance(message, Goodbye):
             reason = "this broker does not know the link: greet it"
@@ -326,7 +317,7 @@ class Overlay:
                 if type(result) in _OWN_BUSINESS:
                     self._take_result(channel, result)
                 else:
-                    if isinstance(result, BEARING) and result.traces:
+                    if isinstance(result, messages.BEARING) and result.traces:
                         self.traces.take(result.batches, result.traces)
                     self.changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
 
@@ -346,7 +337,7 @@ class Overlay:
         if isinstance(result, Piling):
             self.changes.append(result)
             return
-        if isinstance(result, NetworkQuery | NetworkAnswer):
+        if isinstance(result, messages.NetworkQuery | messages.NetworkAnswer):
             self.queries.hear(channel.neighbour, result, self._tree_neighbours)
             return
         self.has_moved = True

@@ -12,18 +12,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from routing import messages
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import (
-    AskingAll,
-    Carried,
-    Code,
-    Confirmed,
-    NetworkAnswer,
-    NetworkQuery,
-    Question,
-    ShowTrace,
-)
+from routing.messages import NetworkAnswer, NetworkQuery, Question
 
 ANSWERS_S = 2.0
 """Seconds after which a client is told what is there."""
@@ -31,7 +23,7 @@ OPEN_MAX = 1_000
 """Queries of this broker's clients at a time."""
 Find = Callable[[str], Mapping[str, Any]]
 """Gives this broker's answer to a question, of an event."""
-Answer = Callable[[Peer, Confirmed], None]
+Answer = Callable[[Peer, messages.Confirmed], None]
 
 
 @dataclass(slots=True)
@@ -50,7 +42,7 @@ class NetworkQueries:
     neighbour.
     """
 
-    def __init__(self, name: str, send: Callable[[str, Carried], None]) -> None:
+    def __init__(self, name: str, send: Callable[[str, messages.Carried], None]) -> None:
         self._name = name
         self._send = send
         self.finders: dict[Question, Find] = {
@@ -73,7 +65,7 @@ class NetworkQueries:
     def ask(
         self,
         peer: Peer,
-        message: AskingAll,
+        message: messages.AskingAll,
         brokers: Collection[str],
         tree: Collection[str],
         now: float,
@@ -82,12 +74,12 @@ class NetworkQueries:
         where too many do.
         """
         if len(self._open) >= OPEN_MAX:
-            raise Refusal(Code.LIMIT, f"{OPEN_MAX} queries of all brokers are under way")
+            raise Refusal(messages.Code.LIMIT, f"{OPEN_MAX} queries of all brokers are under way")
         self._last += 1
         query = _Query(peer, message.request, now + ANSWERS_S, {*brokers} - {self._name})
         asked = (
             (Question.TRACE, message.event)
-            if isinstance(message, ShowTrace)
+            if isinstance(message, messages.ShowTrace)
             else (Question.STATUS, "")
         )
         query.found.append(self._own(*asked))
@@ -137,4 +129,4 @@ class NetworkQueries:
         query = self._open.pop(number)
         self._look_at_first()
         detail = {"brokers": query.found, "silent": sorted(query.awaited)}
-        self.answer(query.peer, Confirmed(query.request, detail))
+        self.answer(query.peer, messages.Confirmed(query.request, detail))

@@ -16,6 +16,7 @@ from typing import Any, get_args
 from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
+from routing import messages
 from routing.config import Late, NodeConfig, Ordering
 from routing.delivery.durable import DurableSink
 from routing.delivery.durables import DurableChange, Durables
@@ -23,37 +24,7 @@ from routing.delivery.sink import Sink
 from routing.delivery.subscriptions import Interest, fits
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
-from routing.messages import (
-    VERSION,
-    Acknowledged,
-    Acks,
-    Act,
-    Advertise,
-    Asking,
-    Code,
-    Confirmed,
-    Credit,
-    DealtWith,
-    Deploy,
-    KeepDurable,
-    ListRules,
-    LogReceived,
-    Nack,
-    Promise,
-    Publish,
-    Refused,
-    Rejected,
-    Remove,
-    RemoveDurable,
-    ResendDurable,
-    Rights,
-    ShowRule,
-    Subscribe,
-    SubscriptionPaused,
-    Unadvertise,
-    Unsubscribe,
-    WhenFull,
-)
+from routing.messages import Code, Confirmed, ListRules, Publish, ShowRule
 from routing.order import in_sequence
 from routing.permission import check_publishing, check_right
 from routing.serving.ahead import Ahead, horizon_of
@@ -92,9 +63,9 @@ NAMED_MAX = 20
 OVERRUNS_TOLD = 20
 """Rules that have ended, having too many composite events, that the status names."""
 CHANGES: Mapping[type, str] = {
-    RemoveDurable: "durable sink removed",
-    KeepDurable: "durable sink kept",
-    ResendDurable: "dead letters resent",
+    messages.RemoveDurable: "durable sink removed",
+    messages.KeepDurable: "durable sink kept",
+    messages.ResendDurable: "dead letters resent",
 }
 ALONE: Mapping[str, Any] = {
     "strategy": None,
@@ -164,25 +135,25 @@ class Service:
         self._without_credit = 0
         """How many sources waited for credit when all was settled last."""
         self._answers: Mapping[type, Callable[[Link, Any], Confirmed]] = {
-            Advertise: self._advertise,
-            Unadvertise: self._unadvertise,
-            Deploy: self._deploy,
-            Remove: self._remove,
+            messages.Advertise: self._advertise,
+            messages.Unadvertise: self._unadvertise,
+            messages.Deploy: self._deploy,
+            messages.Remove: self._remove,
             ListRules: self._list_rules,
             ShowRule: self._show_rule,
         }
         """Answers to what clients ask of the whole network, at its root."""
         self.handlers: Mapping[type, Callable[[Link, Any], None]] = {
             Publish: self._receive_publish,
-            Promise: self._receive_promise,
-            Subscribe: self._receive_subscribe,
-            Unsubscribe: self._receive_unsubscribe,
-            Credit: self._receive_credit,
+            messages.Promise: self._receive_promise,
+            messages.Subscribe: self._receive_subscribe,
+            messages.Unsubscribe: self._receive_unsubscribe,
+            messages.Credit: self._receive_credit,
             **dict.fromkeys(CHANGES, self._receive_change),
-            DealtWith: self._receive_dealt_with,
-            Nack: self._receive_nack,
-            LogReceived: self._receive_log_received,
-            **dict.fromkeys(get_args(Asking), beyond.ask),
+            messages.DealtWith: self._receive_dealt_with,
+            messages.Nack: self._receive_nack,
+            messages.LogReceived: self._receive_log_received,
+            **dict.fromkeys(get_args(messages.Asking), beyond.ask),
             **dict.fromkeys((ListRules, ShowRule), self._receive_look),
         }
         """Messages of welcomed clients, each with its handler."""
@@ -202,7 +173,7 @@ class Service:
             part.configure(config)
 
     @property
-    def users(self) -> Mapping[str, Rights]:
+    def users(self) -> Mapping[str, messages.Rights]:
         """The rights of users, by name."""
         return self._users.rights
 
@@ -214,7 +185,7 @@ class Service:
         subscriptions = [sink.rights.user for sink in self._sinks for _ in sink.interests]
         facts = {
             "broker": self._config.name,
-            "version": VERSION,
+            "version": messages.VERSION,
             "uptime_s": round(now - self._started_at, 3),
             "store": self._outlet.when_kept is not None,
             "clients": [client_facts(link, now) for link in self._links],
@@ -259,7 +230,7 @@ class Service:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
             self._names.check(link.rights, link.name)
             if (former := self._sources.find(link.name)) is not None:
-                check_right(link.rights, Act.PUBLISH, *former.floors)
+                check_right(link.rights, messages.Act.PUBLISH, *former.floors)
             self._make_room(link)
             user, now = link.rights.user, self._moment.now
             source = self._sources.join(link.name, link.peer, now, link.home, user)
@@ -282,20 +253,20 @@ class Service:
         fields = {"source": crowded_out.name, "user": crowded_out.user}
         self._log("warning", "source closed: sources_max", **fields)
 
-    def _limit(self, source: Source, rights: Rights) -> None:
+    def _limit(self, source: Source, rights: messages.Rights) -> None:
         """Hold a source to the rights and limits of its user."""
         source.rights = rights
         source.bucket = self.buckets.of(rights, self._moment.now)
         source.credit_max = credit_of(rights, source.bucket)
 
-    def answer(self, link: Link, request: Asking) -> Confirmed:
+    def answer(self, link: Link, request: messages.Asking) -> Confirmed:
         """Do what a client asks of the whole network, as its root; Refusal and ProtocolError where
         that cannot be.
         """
         check_message(self._names, link, request)
         return self._answers[type(request)](link, request)
 
-    def _advertise(self, link: Link, message: Advertise) -> Confirmed:
+    def _advertise(self, link: Link, message: messages.Advertise) -> Confirmed:
         self._advertisements.check(message.types, link.name)
         source = self.source_of(link)
         self._detection.advertise(source, message.types)
@@ -305,7 +276,7 @@ class Service:
             detail = {**detail, "last_sequence": last}
         return Confirmed(message.request, detail)
 
-    def _unadvertise(self, link: Link, message: Unadvertise) -> Confirmed:
+    def _unadvertise(self, link: Link, message: messages.Unadvertise) -> Confirmed:
         source = self.source_of(link)
         for name in message.types:
             if name not in source.floors:
@@ -337,9 +308,9 @@ class Service:
         # By what was refused as too far ahead nothing can be promised either.
         if not (intake.ahead and ahead.refuses(message.promise)):
             self._take_promise(link, source, message.promise, ahead)
-        if message.acks is Acks.BROKER:
+        if message.acks is messages.Acks.BROKER:
             self._unacknowledged[link.peer] = link
-        elif message.acks is Acks.COMMITTED:
+        elif message.acks is messages.Acks.COMMITTED:
             if self._config.ordering is Ordering.ARRIVAL:
                 raise Refusal(Code.TERMS, "by arrival there are no times by which to commit")
             self._beyond.await_commit(link.peer, message.batches, source.last_sequence)
@@ -430,7 +401,7 @@ class Service:
             other=time_text(conflict.before),
         )
 
-    def _receive_promise(self, link: Link, message: Promise) -> None:
+    def _receive_promise(self, link: Link, message: messages.Promise) -> None:
         source = self.source_of(link)
         self._take_promise(
             link,
@@ -445,7 +416,7 @@ class Service:
         """
         if mark is not None and ahead.refuses(mark):
             reason = f"a promise ahead of the clock: {ahead.describe(mark)}"
-            self._send(link.peer, Rejected(Code.AHEAD, (), reason))
+            self._send(link.peer, messages.Rejected(Code.AHEAD, (), reason))
             self._log("warning", "promise ahead of the clock", source=source.name, promise=mark)
         else:
             self._detection.keep_promise(source, mark, self._moment.now)
@@ -456,7 +427,7 @@ class Service:
 
     # --- sinks ---
 
-    def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
+    def _receive_subscribe(self, link: Link, message: messages.Subscribe) -> None:
         if not message.durable:
             self._outlet.note_look(link, message.request)
         if not self.durables.has(message):
@@ -464,7 +435,7 @@ class Service:
         added = self._subscribe(link, message)
         self.follow()
         if added.problem is not None:
-            self._send(link.peer, SubscriptionPaused(added.number, added.problem))
+            self._send(link.peer, messages.SubscriptionPaused(added.number, added.problem))
         detail = {
             "type": added.type_name,
             "waits": added.filter is None,
@@ -472,7 +443,7 @@ class Service:
         }
         self._beyond.confirm_subscription(link, Confirmed(message.request, detail))
 
-    def _subscribe(self, link: Link, message: Subscribe) -> Interest:
+    def _subscribe(self, link: Link, message: messages.Subscribe) -> Interest:
         schemas = self._advertisements.schemas
         if message.durable:
             return self.durables.subscribe(link.peer, message, schemas, link.rights)
@@ -490,10 +461,10 @@ class Service:
         self._sinks.remove(peer)
         self.durables.detach(peer)
 
-    def _receive_dealt_with(self, link: Link, message: DealtWith) -> None:
+    def _receive_dealt_with(self, link: Link, message: messages.DealtWith) -> None:
         self._durable_of(link).acknowledge(link.peer, message.first, message.last)
 
-    def _receive_nack(self, link: Link, message: Nack) -> None:
+    def _receive_nack(self, link: Link, message: messages.Nack) -> None:
         sink = self._durable_of(link)
         self.durables.take_back(sink, link.peer, message)
         self._sinks.touch(sink)
@@ -506,7 +477,7 @@ class Service:
             raise ProtocolError(Code.PROTOCOL, reason)
         return sink
 
-    def _receive_log_received(self, link: Link, message: LogReceived) -> None:
+    def _receive_log_received(self, link: Link, message: messages.LogReceived) -> None:
         reading = link.reading
         if reading is None or reading.told_at is None or reading.request.request != message.request:
             reason = f"no part of a log has answered request {message.request}, or another since"
@@ -541,7 +512,7 @@ class Service:
             return []
         return sorted(set[str]().union(*waits))
 
-    def _receive_unsubscribe(self, link: Link, message: Unsubscribe) -> None:
+    def _receive_unsubscribe(self, link: Link, message: messages.Unsubscribe) -> None:
         if self.durables.find(link.peer) is not None:
             self.durables.unsubscribe(link.peer, message.number)
         else:
@@ -550,7 +521,7 @@ class Service:
         self.follow()
         self._send(link.peer, Confirmed(message.request))
 
-    def _receive_credit(self, link: Link, message: Credit) -> None:
+    def _receive_credit(self, link: Link, message: messages.Credit) -> None:
         sink = self._sink_of(link.peer)
         if sink is None:
             raise ProtocolError(Code.PROTOCOL, "credit from a client that has not subscribed")
@@ -569,11 +540,11 @@ class Service:
                 changed += self._sinks.pause(name, reason)
         for sink, interest in changed:
             for peer, number in sink.clients(interest.number):
-                self._send(peer, SubscriptionPaused(number, interest.problem))
+                self._send(peer, messages.SubscriptionPaused(number, interest.problem))
 
     # --- rules ---
 
-    def _deploy(self, link: Link, message: Deploy) -> Confirmed:
+    def _deploy(self, link: Link, message: messages.Deploy) -> Confirmed:
         deployed, ended = self._changes.deploy(message, self._moment.now, link.rights)
         self.follow()
         in_order = sorted(deployed, key=lambda one: one.serial)
@@ -590,7 +561,7 @@ class Service:
         self._log("info", "deployed", rules=names, **more, client=link.name)
         return Confirmed(message.request, {"rules": rules, "replaced": replaced})
 
-    def _remove(self, link: Link, message: Remove) -> Confirmed:
+    def _remove(self, link: Link, message: messages.Remove) -> Confirmed:
         ended = self._changes.remove(message.name, self._moment.now)
         self.follow()
         self._log("info", "removed", rule=message.name, client=link.name)
@@ -611,7 +582,7 @@ class Service:
         (facts,) = self._overview.rules([deployed], self._moment.now)
         return Confirmed(message.request, {**facts, "text": deployed.rule.text})
 
-    def change_rights(self, users: Mapping[str, Rights], now: float) -> None:
+    def change_rights(self, users: Mapping[str, messages.Rights], now: float) -> None:
         """Let users have these rights from now on. What they do not allow any more ends: sources
         with their links, subscriptions, and rules that their owners were allowed before.
         """
@@ -623,7 +594,7 @@ class Service:
             self._look_at_rights(link)
         for source in [one for one in self._sources if one.standing is SourceState.LOST]:
             rights = users.get(source.rights.user, source.rights)
-            if not all(rights.may(Act.PUBLISH, name) for name in source.floors):
+            if not all(rights.may(messages.Act.PUBLISH, name) for name in source.floors):
                 self.close_source(source, Code.NOT_ALLOWED.value)
         for one, reason in self._users.lost(self._deployments.in_force):
             self._log("warning", "a rule ends", rule=one.name, user=one.owner, reason=reason)
@@ -653,7 +624,7 @@ class Service:
         schemas = self._advertisements.schemas
         for ended, reason in self._sinks.change_rights(sink.peer, link.rights, schemas):
             for peer, number in sink.clients(ended):
-                self._send(peer, SubscriptionPaused(number, reason))
+                self._send(peer, messages.SubscriptionPaused(number, reason))
                 self.refuse(self._links.by_peer[peer], None, Code.NOT_ALLOWED, reason)
         self.follow()
 
@@ -661,7 +632,7 @@ class Service:
         """Answer that a request was refused."""
         if code is Code.NOT_ALLOWED:
             self._note_not_allowed(link, reason)
-        self._send(link.peer, Refused(request, code, reason))
+        self._send(link.peer, messages.Refused(request, code, reason))
 
     def _note_not_allowed(self, link: Link, reason: str) -> None:
         self.rates.not_allowed += 1
@@ -735,7 +706,7 @@ class Service:
             for grant in self._credit.grants():
                 assert grant.source.peer is not None
                 grant.source.outstanding += grant.events
-                self._send(grant.source.peer, Credit(grant.events))
+                self._send(grant.source.peer, messages.Credit(grant.events))
         self._without_credit = len(self._credit.waiting)
 
     def _acknowledge(self) -> None:
@@ -743,7 +714,7 @@ class Service:
         for peer, link in links.items():
             # It may be a sink, too, that was just sent away.
             if link.source is not None and self._links.by_peer.get(peer) is link:
-                self._send(peer, Acknowledged(link.source.last_sequence))
+                self._send(peer, messages.Acknowledged(link.source.last_sequence))
 
     def follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""
@@ -765,11 +736,11 @@ class Service:
     def _deliver(self, sink: Sink) -> None:
         self._send_due(sink)
         if sink.is_over:
-            if sink.when_full is WhenFull.DROP_OLDEST:
+            if sink.when_full is messages.WhenFull.DROP_OLDEST:
                 dropped = sink.dropped
                 sink.drop_oldest()
                 self.rates.dropped += sink.dropped - dropped
-            elif sink.when_full is WhenFull.DISCONNECT:
+            elif sink.when_full is messages.WhenFull.DISCONNECT:
                 self.expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
             # Else it blocks: its sources get no credit (routing.serving.credit).
         self._beyond.note_delivered(sink)

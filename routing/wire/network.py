@@ -8,28 +8,20 @@ from typing import Annotated, cast
 
 import msgspec
 
+from routing import messages
 from routing.errors import WireError
 from routing.messages import (
     ENTRIES_MAX,
-    LINK_KINDS,
-    TYPES_MAX,
     Catalog,
     CatalogDelta,
     Flow,
     Forward,
-    LostSource,
     Name,
-    Number,
-    Part,
     Report,
-    RuleFacts,
     RuleState,
     Sequence as SequenceNumber,
     Shared,
-    Stay,
-    Text,
     Time,
-    Traces,
 )
 from routing.wire.codec import (
     BATCHES_MAX,
@@ -47,8 +39,8 @@ from routing.wire.schemas import event_type_of, flat_schema
 
 
 class _Catalog(msgspec.Struct, array_like=True, frozen=True):
-    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=2 * TYPES_MAX)]
-    rules: tuple[RuleFacts, ...]
+    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=2 * messages.TYPES_MAX)]
+    rules: tuple[messages.RuleFacts, ...]
     ended: tuple[tuple[Name, SequenceNumber], ...]
     homes: Annotated[
         tuple[tuple[Name, tuple[Name, ...]], ...], msgspec.Meta(max_length=ENTRIES_MAX)
@@ -67,7 +59,7 @@ class _Report(msgspec.Struct, array_like=True, frozen=True):
     resume_from: tuple[tuple[Name, Time], ...]
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
     known: Annotated[tuple[_Catalog, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
-    wants: tuple[tuple[Name, tuple[Text, ...]], ...]
+    wants: tuple[tuple[Name, tuple[messages.Text, ...]], ...]
     front: Time
     ended: tuple[tuple[Name, Time], ...] = ()
     promises: tuple[tuple[Name, Time], ...] = ()
@@ -75,31 +67,33 @@ class _Report(msgspec.Struct, array_like=True, frozen=True):
     counts: tuple[tuple[Name, SequenceNumber, Time], ...] = ()
     found: tuple[tuple[Name, SequenceNumber, SequenceNumber], ...] = ()
     logs: tuple[tuple[Name, Time], ...] = ()
-    stays: tuple[Stay, ...] = ()
-    lost: tuple[LostSource, ...] = ()
+    stays: tuple[messages.Stay, ...] = ()
+    lost: tuple[messages.LostSource, ...] = ()
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     ordered: bool
     marks: tuple[tuple[Name, Time], ...]
-    traces: Traces = ()
+    traces: messages.Traces = ()
 
 
 class _Forwarded(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     marks: tuple[tuple[Name, Time], ...]
-    fresh: Number
+    fresh: messages.Number
     answers: tuple[tuple[Name, SequenceNumber, Time], ...]
     came: bytes | None
-    traces: Traces = ()
+    traces: messages.Traces = ()
 
 
 class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
-    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
-    pulled: tuple[tuple[Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...]
-    traces: Traces = ()
+    parts: Annotated[tuple[messages.Part, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
+    pulled: tuple[
+        tuple[messages.Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...
+    ]
+    traces: messages.Traces = ()
 
 
 class _RuleState(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -250,6 +244,6 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
     Codec(_STATE, RuleState, _encode_state, _decode_state),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),
-    *(plain_codec(kind, message) for kind, message in LINK_KINDS.items()),
+    *(plain_codec(kind, message) for kind, message in messages.LINK_KINDS.items()),
 )
 """Codecs of kinds from 48 on."""

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
+from routing import messages
 from routing.deployment import Deployed
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
@@ -33,14 +34,9 @@ from routing.messages import (
     Asking,
     Code,
     Confirmed,
-    Deploy,
     HandOver,
-    ListRules,
     ReadLog,
     Refused,
-    Remove,
-    ShowRule,
-    Stay,
     Unadvertise,
 )
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
@@ -56,9 +52,9 @@ from routing.serving.slices import Slices
 from routing.serving.sources import SourceState
 from routing.serving.status import begin_facts
 
-_CHANGING = (Advertise, Unadvertise, Deploy, Remove)
+_CHANGING = (Advertise, Unadvertise, messages.Deploy, messages.Remove)
 """Requests that change what the division follows from."""
-_REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule, ReadLog)
+_REPEATABLE = (Advertise, Unadvertise, messages.ListRules, messages.ShowRule, ReadLog)
 """Requests that may be made twice."""
 
 
@@ -66,7 +62,7 @@ class _Queued(NamedTuple):
     """A request of a client of another broker, and the account of its source at the time."""
 
     asked: Asked
-    stay: Stay | None
+    stay: messages.Stay | None
 
 
 class Requests:
@@ -151,7 +147,7 @@ class Requests:
     def _ask_withdrawn(self) -> None:
         context, father = self._context, self._router.father
         for rule, name in list(self._withdrawn.items()):
-            known, request = context.deployments.find_in_force(name), Remove(0, name)
+            known, request = context.deployments.find_in_force(name), messages.Remove(0, name)
             if known is None or known.rule.name != rule:
                 del self._withdrawn[rule]
             elif self._router.is_root:
