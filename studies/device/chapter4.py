@@ -39,7 +39,7 @@ from studies.reproduction.methods import (
     ORDERED,
     SFF,
 )
-from studies.reproduction.system import SYSTEMS, processed, together
+from studies.reproduction.system import SEEDS, SYSTEMS, processed, together
 
 OCM = "OCM"
 """OCM as published, on all cores of whatever machine it is."""
@@ -103,12 +103,12 @@ def _beside_one_another(
     label: str, scenario: Scenario, methods: Sequence[str], size: Size
 ) -> Iterator[Row]:
     """The methods in one scenario."""
-    found = measure(scenario, methods, size.events)
+    found = measure(scenario, methods, size.events, SEEDS[:1])
     for method in methods:
         name = OCM if method == ATOMIC else method
-        beside = None if method == SFF else found[SFF].event
-        yield Row(f"{label}/{name}", found[method].event, "ms", SFF, beside)
-        yield Row(f"{label}/{name}, deployment", found[method].deployment, "ms")
+        beside = None if method == SFF else found[SFF].event.value
+        yield Row(f"{label}/{name}", found[method].event.value, "ms", SFF, beside)
+        yield Row(f"{label}/{name}, deployment", found[method].deployment.value, "ms")
 
 
 def _together(scenario: Scenario, size: Size) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from studies.reproduction.experiment import Claim, Table
+from studies.reproduction.seeds import estimates, halves
 from studies.reproduction.verdicts import (
     ABOVE,
     SAME,
@@ -20,7 +21,7 @@ AIP, CDP = "AIP", "CDP"
 NO_AIP = "AIP as published was not there yet when this was measured"
 COMPOSITES = "composite events per event"
 RATE_OFFERED = "events/s offered"
-OUT, OUT_HALF, DROPPED = "{} out [1/s]", "{} out +- [1/s]", "{} dropped [%]"
+OUT, DROPPED = "{} out [1/s]", "{} dropped [%]"
 LOST = 0.001
 """A share of events dropped up to which a rate is called sustained."""
 DROPS = 0.01
@@ -37,29 +38,22 @@ def us(engine: str) -> str:
     return f"{engine} [us]"
 
 
-def half(engine: str) -> str:
-    """The column of half the interval of that time."""
-    return f"{engine} +- [us]"
-
-
 def times(table: Table, engine: str) -> list[Estimate]:
     """An engine's microseconds an event, from top to bottom."""
-    rows = zip(
-        table.column(table.columns[0]),
-        figures(table, us(engine)),
-        table.column(half(engine)),
-        strict=True,
-    )
-    return [
-        Estimate.measured(value, None if one is None else float(one), f"{engine} at {place}")
-        for place, value, one in rows
-    ]
+    return estimates(table, us(engine), engine)
 
 
 def counts(table: Table, column: str = COMPOSITES) -> list[Estimate]:
-    """What is counted, not timed, so that it is exact."""
-    pairs = zip(table.column(table.columns[0]), figures(table, column), strict=True)
-    return [Estimate.exact(value, f"at {place}") for place, value in pairs]
+    """What is counted, not timed: exact, but for what seeds differ by if they were kept."""
+    rows = zip(
+        table.column(table.columns[0]), figures(table, column), table.by_seed(column), strict=True
+    )
+    return [
+        Estimate.of_seeds(seeds, f"at {place}")
+        if len(seeds) > 1
+        else Estimate.exact(value, f"at {place}")
+        for place, value, seeds in rows
+    ]
 
 
 def figures(table: Table, column: str) -> list[float]:
@@ -156,31 +150,19 @@ def spoken(rate: float) -> str:
 
 def most(table: Table, line: str) -> Estimate:
     """The most composite events a second that a line gave at any rate, with its interval."""
-    rows = zip(table.column(OUT.format(line)), _halves(table, line), strict=True)
-    value, interval = max((float(out), half) for out, half in rows if out is not None)
-    return Estimate.measured(value, interval, line)
+    outs = estimates(table, OUT.format(line))
+    return max(outs, key=lambda one: one.value).called(line)
 
 
 def outs_from(table: Table, line: str, rate: float) -> list[Estimate]:
     """What a line gave at a rate and at higher ones."""
-    rows = zip(
-        table.column(RATE_OFFERED),
-        table.column(OUT.format(line)),
-        _halves(table, line),
-        strict=True,
-    )
-    return [
-        Estimate.measured(float(out), interval, f"{line} at {at:,}/s")
-        for at, out, interval in rows
-        if at is not None and at >= rate and out is not None
+    rates = [
+        float(at)
+        for at, out in zip(table.column(RATE_OFFERED), table.column(OUT.format(line)), strict=True)
+        if at is not None and out is not None
     ]
-
-
-def _halves(table: Table, line: str) -> list[float | None]:
-    """Half the intervals of what a line gave; of nothing where each rate was run once."""
-    name = OUT_HALF.format(line)
-    cells = table.column(name) if name in table.columns else [None] * len(table.rows)
-    return [None if one is None else float(one) for one in cells]
+    outs = zip(rates, estimates(table, OUT.format(line)), strict=True)
+    return [one.called(f"{line} at {at:,.0f}/s") for at, one in outs if at >= rate]
 
 
 def broken_off(table: Table, lines: Sequence[str]) -> str:
@@ -207,7 +189,7 @@ def loss_claim(published: str, table: Table, lines: Sequence[str], least: float)
             return unmeasured(published, f"{line} was not offered {least:,.0f} events/s")
         lossy = [f"{100 * lost:.3g} % at {rate:,.0f}" for rate, lost in shares if lost]
         told.append(f"{line} drops {', '.join(lossy) if lossy else 'nothing'}")
-        is_single = None in _halves(table, line)
+        is_single = not halves(table, (OUT.format(line),))
         for rate, lost in shares:
             name = f"{line} at {rate:,.0f}/s, share dropped"
             asked.append(((Estimate.single if is_single else Estimate.exact)(lost, name), NONE))

@@ -9,7 +9,6 @@ once; the clock goes on by the CPU time that this took.
 from __future__ import annotations
 
 import gc
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,16 +21,21 @@ from matcher.model import MICROSECONDS, EventBatch, EventIds, Int64s
 from rules import load
 from rules.engine import ENGINES, Detector, make
 from rules.pattern import RuleSet
-from studies.reproduction.engine_workloads import Workload, in_chunks
-from studies.reproduction.verdicts import student
+from studies.reproduction.engine_workloads import Workload, filling, in_chunks
+from studies.reproduction.seeds import Mean
 
-SEEDS = (1, 2, 3)
-TOLD_SEEDS = f"{SEEDS[0]} to {SEEDS[-1]}"
+SEEDS = tuple(range(1, 11))
+"""As many as the thesis has."""
+FEW_SEEDS = SEEDS[:5]
+"""Where one seed takes long."""
 QUEUE = 100
 """Events that may wait, as in the thesis."""
 CHUNK = 256
-SECONDS_MAX = 0.5
+SECONDS_MAX = 0.15
 """A run for one seed and value ends after so much CPU time, if its events are not done then."""
+TURN_S = 0.005
+"""CPU time of a turn: short, so that what disturbs disturbs all; and long beside the time in which
+an engine's data come back into the caches."""
 
 Making = Callable[[np.random.Generator], Workload]
 Engines = dict[str, str]
@@ -39,37 +43,15 @@ Engines = dict[str, str]
 
 
 def engines() -> Engines:
-    """The engines of chapter 5, their kernels compiled, and ours that has links beside them."""
+    """The thesis's engines, their kernels compiled, and ours that has links beside them."""
     _warm_up()
     return {"AIP": "aip-published", "CDP": "cdp", "links": "aip"}
-
-
-def of_today() -> Engines:
-    """The engines of chapter 6, as they are today."""
-    _warm_up()
-    return {"AIP": "aip", "CDP": "cdp"}
 
 
 @cache
 def _warm_up() -> None:
     for name in ENGINES:
         warm_up(name)
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over seeds, and half the width of its 95 % confidence interval (None for one)."""
-
-    value: float
-    half: float | None
-
-    @classmethod
-    def of(cls, values: list[float]) -> Mean:
-        count = len(values)
-        if count < 2:
-            return cls(float(np.mean(values)), None)
-        deviation = float(np.std(values, ddof=1))
-        return cls(float(np.mean(values)), student(count) * deviation / math.sqrt(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,43 +74,76 @@ class Span:
     chunk: int = CHUNK
 
 
+Work = tuple[Making, Span]
+"""What is measured, and how its events follow each other."""
+
+
 def processing(
-    making: Making, engines: Sequence[str], span: Span, seeds: tuple[int, ...]
-) -> list[Measured]:
-    """Mean CPU time of an event on one thread, by engine. They take turns, seed by seed: what else
-    the machine does is done to all.
+    works: Sequence[Work], engines: Sequence[str], seeds: Sequence[int]
+) -> list[list[Measured]]:
+    """Mean CPU time of an event on one thread, for each work by engine. With each seed all of them
+    take turns: what else the machine does is done to all.
     """
-    runs = [[_processing_once(making, one, span, seed) for one in engines] for seed in seeds]
-    found = []
-    for of_engine in zip(*runs, strict=True):
-        times, composites = zip(*of_engine, strict=True)
-        found.append(Measured(Mean.of(list(times)), Mean.of(list(composites))))
-    return found
+    ways = [(*work, engine) for work in works for engine in engines]
+    measured = [
+        Measured(*map(Mean.of, zip(*of_way, strict=True)))
+        for of_way in zip(*(_in_turns(ways, seed) for seed in seeds), strict=True)
+    ]
+    return [measured[first : first + len(engines)] for first in range(0, len(ways), len(engines))]
 
 
-def _processing_once(making: Making, engine: str, span: Span, seed: int) -> tuple[float, float]:
-    rng = np.random.default_rng(seed)
-    workload = making(rng)
-    events = workload.events(span.warm_up + span.events, rng)
-    detector = deployed(engine, workload)
-    times = (np.arange(len(events)) * (MICROSECONDS / span.rate)).astype(np.int64)
-    done = found = 0
-    spent = 0.0
+def _in_turns(ways: Sequence[tuple[Making, Span, str]], seed: int) -> list[tuple[float, float]]:
+    """For each way microseconds an event and composite events for each, with one seed."""
+    turns = [Turns(*way, seed) for way in ways]
     gc.collect()
-    for places in in_chunks(len(events), span.chunk):
-        batches = events.batches(places, times[places])
+    gc.freeze()  # the others' rules are not looked through while one is measured
+    going = turns
+    while going:
+        going = [one for one in going if one.turn()]
+    gc.unfreeze()
+    return [one.result for one in turns]
+
+
+class Turns:
+    """An engine with its rules, its windows full; it takes events for TURN_S at a turn."""
+
+    def __init__(self, making: Making, span: Span, engine: str, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        workload = making(rng)
+        self._span = span
+        self._events = workload.events(span.warm_up + span.events, rng)
+        self._times = (np.arange(len(self._events)) * (MICROSECONDS / span.rate)).astype(np.int64)
+        self._detector = deployed(engine, workload)
+        self._chunks = in_chunks(span.events, span.chunk)
+        self._spent, self._done, self._found = 0.0, 0, 0
+        for places in filling(self._events, workload.ends, span.warm_up, span.chunk):
+            self._take(places)
+
+    def turn(self) -> bool:
+        """Take events; False once all are taken, or SECONDS_MAX are over."""
+        end = min(self._spent + TURN_S, SECONDS_MAX)
+        for chunk in self._chunks:
+            spent, found = self._take(self._span.warm_up + chunk)
+            self._spent += spent
+            self._done += len(chunk)
+            self._found += found
+            if self._spent > end:
+                return self._spent <= SECONDS_MAX
+        return False
+
+    def _take(self, places: Int64s) -> tuple[float, int]:
+        """Take events in and evaluate; the seconds that took, and the composite events."""
+        batches = self._events.batches(places, self._times[places])
         begun = time.process_time()
         for batch in batches:
-            detector.push(batch)
-        composites = detector.advance(int(times[places[-1]]) + 1)
-        if places[0] < span.warm_up:
-            continue
-        spent += time.process_time() - begun
-        done += len(places)
-        found += len(composites)
-        if spent > SECONDS_MAX:
-            break
-    return spent / done * 1e6, found / done
+            self._detector.push(batch)
+        composites = self._detector.advance(int(self._times[places[-1]]) + 1)
+        return time.process_time() - begun, len(composites)
+
+    @property
+    def result(self) -> tuple[float, float]:
+        """Microseconds an event, and composite events for each."""
+        return self._spent / self._done * 1e6, self._found / self._done
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +246,7 @@ def deployed(engine: str, workload: Workload) -> Detector:
     return detector
 
 
-@lru_cache(2 * len(SEEDS))
+@lru_cache(8)
 def checked(rules: str) -> RuleSet:
     """Rules are checked once for all engines."""
     return load(rules)

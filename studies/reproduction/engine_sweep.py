@@ -17,22 +17,20 @@ from studies.reproduction.engine_claims import (
     COMPOSITES,
     DROPPED,
     OUT,
-    OUT_HALF,
     RATE_OFFERED,
-    half,
     us,
 )
 from studies.reproduction.engine_runs import (
     SEEDS,
-    Engines,
     Making,
-    Mean,
+    Offered,
     Span,
     Stream,
     engines,
     processing,
 )
 from studies.reproduction.experiment import Chart, Claim, Figure, Outcome, Table
+from studies.reproduction.seeds import Mean, halves, table_of
 
 PAGE = "engine"
 CASES = 3
@@ -60,41 +58,44 @@ class Sweep:
     span: Callable[[float, bool], Span]
     claims: Callable[[Table], tuple[Claim, ...]]
     logarithmic: tuple[bool, bool] = (False, False)
-    engines: Callable[[], Engines] = engines
+    seeds: Sequence[int] = SEEDS
 
     def run(self, quick: bool) -> Outcome:
         """Measure it."""
         ends = (self.values[0], self.values[-1])
         values = tuple(dict.fromkeys(ends)) if quick else self.values
-        lines = [case + engine for case in self.cases for engine in self.engines()]
-        columns = [self.parameter, *(one for line in lines for one in (us(line), half(line)))]
-        columns.extend(case + COMPOSITES for case in self.cases)
-        rows = tuple(tuple(self._row(value, quick)) for value in values)
-        return self.outcome(Table(tuple(columns), rows))
+        counted = [case + COMPOSITES for case in self.cases]
+        seeds = SEEDS[:1] if quick else self.seeds
+        places: list[Figure] = [int(one) if float(one).is_integer() else one for one in values]
+        works = [
+            (case(value, quick), self.span(value, quick))
+            for value in values
+            for case in self.cases.values()
+        ]
+        measured = processing(works, [*engines().values()], seeds)
+        by_case = {
+            case: measured[place :: len(self.cases)] for place, case in enumerate(self.cases)
+        }
+        means = {
+            us(case + engine): [of_value[place].event_us for of_value in by_case[case]]
+            for case in self.cases
+            for place, engine in enumerate(engines())
+        }
+        for case in self.cases:  # of the engine that took the most events, as a rule
+            means[case + COMPOSITES] = [of_value[-1].composites for of_value in by_case[case]]
+        return self.outcome(table_of(self.parameter, places, seeds, means, counted))
 
     def outcome(self, table: Table) -> Outcome:
         """What is drawn and said of a table of this figure, measured now or read again."""
         lines = [
             case + engine
             for case in self.cases
-            for engine in self.engines()
+            for engine in engines()
             if us(case + engine) in table.columns
         ]
-        times, intervals = tuple(map(us, lines)), tuple(map(half, lines))
-        charts = (Chart(times, "CPU time an event [us]", self.logarithmic, intervals),)
+        times = tuple(map(us, lines))
+        charts = (Chart(times, "CPU time an event [us]", self.logarithmic, halves(table, times)),)
         return Outcome(table, charts, self.claims(table))
-
-    def _row(self, value: float, quick: bool) -> Iterator[Figure]:
-        span, seeds = self.span(value, quick), SEEDS[:1] if quick else SEEDS
-        makings = [case(value, quick) for case in self.cases.values()]
-        yield int(value) if float(value).is_integer() else value
-        composites = []
-        for making in makings:
-            for measured in processing(making, [*self.engines().values()], span, seeds):
-                yield measured.event_us.value
-                yield measured.event_us.half
-            composites.append(measured.composites.value)
-        yield from composites
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +104,26 @@ class Offering:
 
     cases: Mapping[str, Callable[[bool], Making]]
     claims: Callable[[Table], tuple[Claim, ...]]
+    seeds: Sequence[int] = SEEDS
 
     def run(self, quick: bool) -> Outcome:
-        """Measure it."""
+        """Measure it, the engines in turns."""
         rates = (RATES[0], RATES[3]) if quick else RATES
-        columns: dict[str, Sequence[Figure]] = {RATE_OFFERED: [int(rate) for rate in rates]}
+        seeds = SEEDS[:1] if quick else self.seeds
+        places = [int(rate) for rate in rates]
+        means: dict[str, list[Mean]] = {}
         for case, making in self.cases.items():
-            for name, engine in engines().items():
-                columns |= _line(f"{case}{name}", making(quick), engine, rates, quick)
-        return self.outcome(Table(tuple(columns), tuple(zip(*columns.values(), strict=True))))
+            runs = [_offered(making(quick), rates, seed, quick) for seed in seeds]
+            for name in engines():
+                line, of_rates = f"{case}{name}", zip(*(run[name] for run in runs), strict=True)
+                out: list[Mean] = []
+                lost: list[Mean] = []
+                means |= {OUT.format(line): out, DROPPED.format(line): lost}
+                for seen in of_rates:
+                    out.append(Mean.of([one.throughput for one in seen]))
+                    lost.append(Mean.of([100 * one.dropped for one in seen]))
+        counted = [name for name in means if name.endswith(DROPPED.format(""))]
+        return self.outcome(table_of(RATE_OFFERED, places, seeds, means, counted))
 
     def outcome(self, table: Table) -> Outcome:
         """What is drawn and said of a table of this figure, measured now or read again."""
@@ -128,34 +140,19 @@ def _charts(table: Table, cases: Sequence[str]) -> Iterator[Chart]:
     """Throughput and loss of each engine in some cases."""
     names = [name for name in engines() if OUT.format(f"{cases[0]}{name}") in table.columns]
     lines = [f"{case}{name}" for case in cases for name in names]
-    yield Chart(
-        tuple(map(OUT.format, lines)),
-        "composite events/s",
-        (True, True),
-        tuple(map(OUT_HALF.format, lines)),
-        len(names),
-    )
+    out = tuple(map(OUT.format, lines))
+    yield Chart(out, "composite events/s", (True, True), halves(table, out), len(names))
     loss = tuple(map(DROPPED.format, lines))
     yield Chart(loss, "events dropped [%]", (True, False), kinds=len(names))
 
 
-def _line(
-    line: str, making: Making, engine: str, rates: Sequence[float], quick: bool
-) -> dict[str, Sequence[Figure]]:
-    """The columns of one engine on one workload, a figure for each rate."""
+def _offered(
+    making: Making, rates: Sequence[float], seed: int, quick: bool
+) -> dict[str, list[Offered]]:
+    """What comes of the rates with one seed, by engine."""
     counts = [arrivals(rate, quick) for rate in rates]
-    streams = [
-        Stream(making, engine, max(counts), seed) for seed in (SEEDS[:1] if quick else SEEDS)
-    ]
-    runs = [
-        [stream.at(rate, count) for stream in streams]
-        for rate, count in zip(rates, counts, strict=True)
-    ]
-    out = [Mean.of([one.throughput for one in of_rate]) for of_rate in runs]
-    return {
-        OUT.format(line): [mean.value for mean in out],
-        OUT_HALF.format(line): [mean.half for mean in out],
-        DROPPED.format(line): [
-            100 * Mean.of([one.dropped for one in of_rate]).value for of_rate in runs
-        ],
-    }
+    found: dict[str, list[Offered]] = {}
+    for name, engine in engines().items():
+        stream = Stream(making, engine, max(counts), seed)
+        found[name] = [stream.at(rate, count) for rate, count in zip(rates, counts, strict=True)]
+    return found

@@ -31,16 +31,14 @@ from studies.reproduction.engine_claims import (
     in_the_end,
     times,
     unmeasured,
+    us,
 )
 from studies.reproduction.engine_runs import (
     CHUNK,
-    SEEDS,
-    TOLD_SEEDS,
+    FEW_SEEDS,
     Making,
-    Mean,
     checked,
     engines,
-    of_today,
 )
 from studies.reproduction.engine_sweep import PAGE
 from studies.reproduction.engine_workloads import (
@@ -48,14 +46,19 @@ from studies.reproduction.engine_workloads import (
     Joined,
     Sequences,
     Workload,
+    filling,
     in_chunks,
 )
-from studies.reproduction.experiment import Chart, Claim, Experiment, Figure, Outcome, Table
-from studies.reproduction.verdicts import ABOVE, SLIGHTLY_BELOW, Estimate
+from studies.reproduction.experiment import Chart, Claim, Experiment, Outcome, Table
+from studies.reproduction.seeds import Mean, estimates, halves, table_of, told
+from studies.reproduction.verdicts import ABOVE, SLIGHTLY_BELOW
 
 INTRODUCTION = ""
 CORES = os.cpu_count() or 1
+RATE_OF = "{} [events/s]"
 EVENTS, QUICK_EVENTS = 100_000, 500
+SECONDS_MAX = 0.5
+"""A run ends after so much time, if its events are not done then."""
 SEVERAL = 16 * CHUNK
 """Events that come at once: the threads are called once for each such chunk."""
 RATE, LOADED, LOAD_EVENTS = 100.0, 100, 4_000
@@ -80,31 +83,40 @@ def elapsed(
     events = workload.events(warm_up + count, rng)
     detector = deployed(engine, checked(workload.rules), threads)
     times = (np.arange(len(events)) * (MICROSECONDS / rate)).astype(np.int64)
+    for places in filling(events, workload.ends, warm_up, at_once):
+        for batch in events.batches(places, times[places]):
+            detector.push(batch)
+        detector.advance(int(times[places[-1]]) + 1)
     done, spent = 0, 0.0
     gc.collect()
-    for places in in_chunks(len(events), at_once):
+    for chunk in in_chunks(count, at_once):
+        places = warm_up + chunk
         batches = events.batches(places, times[places])
         begun = time.perf_counter()
         for batch in batches:
             detector.push(batch)
         detector.advance(int(times[places[-1]]) + 1)
-        if places[0] >= warm_up:
-            spent += time.perf_counter() - begun
-            done += len(places)
+        spent += time.perf_counter() - begun
+        done += len(places)
+        if spent > SECONDS_MAX:
+            break
     return spent / done * 1e6
 
 
-def mean(
+def means(
     making: Making,
-    engine: str,
-    threads: int,
+    threads: Sequence[int],
     span: tuple[float, int, int],
-    quick: bool,
+    seeds: Sequence[int],
     at_once: int = SEVERAL,
-) -> Mean:
-    """Over seeds."""
-    seeds = SEEDS[:1] if quick else SEEDS
-    return Mean.of([elapsed(making, engine, threads, span, seed, at_once) for seed in seeds])
+) -> dict[tuple[str, int], Mean]:
+    """Over seeds, by the engine's name and how many threads it has; they take turns."""
+    ways = [(name, count) for name in engines() for count in threads]
+    runs = [
+        [elapsed(making, engines()[name], count, span, seed, at_once) for name, count in ways]
+        for seed in seeds
+    ]
+    return {way: Mean.of(of_way) for way, of_way in zip(ways, zip(*runs, strict=True), strict=True)}
 
 
 # --- 5.24: threads ---------------------------------------------------------------------------
@@ -118,24 +130,25 @@ def over_threads(quick: bool) -> Outcome:
     # Two windows: once the first is full, memory for what is found grows for as long again.
     warm_up = int(2 * RATE * WINDOW_MS[1] / 1e3)
     span = (RATE, 0, QUICK_EVENTS) if quick else (RATE, warm_up, LOAD_EVENTS)
-    names = engines()
-    rows: list[tuple[Figure, ...]] = []
-    for threads in counts:
-        row: list[Figure] = [threads]
-        for engine in names.values():
-            found = mean(making, engine, threads, span, quick, CHUNK)
-            row += [found.value, found.half, 1e6 / found.value]
-        rows.append(tuple(row))
-    columns = [f"{name} {figure}" for name in names for figure in ("[us]", "+- [us]", "[events/s]")]
-    return threads_told(Table(("threads", *columns), tuple(rows)))
+    seeds = FEW_SEEDS[:1] if quick else FEW_SEEDS
+    found = means(making, counts, span, seeds, CHUNK)
+    kept = {us(name): [found[name, count] for count in counts] for name in engines()}
+    table = table_of("threads", counts, seeds, kept)
+    rates = [
+        tuple(1e6 / one.value for one in of_count) for of_count in zip(*kept.values(), strict=True)
+    ]
+    columns = (*table.columns, *map(RATE_OF.format, engines()))
+    rows = zip(table.rows, rates, strict=True)
+    return threads_told(Table(columns, tuple((*row, *more) for row, more in rows), table.runs))
 
 
 def threads_told(table: Table) -> Outcome:
     """What is drawn and said of a table of figure 5.24."""
-    columns = table.columns[1:]
+    names = [name for name in engines() if us(name) in table.columns]
+    lines = tuple(map(us, names))
     charts = (
-        Chart(tuple(columns[::3]), "elapsed time an event [us]", intervals=tuple(columns[1::3])),
-        Chart(tuple(columns[2::3]), "throughput [events/s]"),
+        Chart(lines, "elapsed time an event [us]", intervals=halves(table, lines)),
+        Chart(tuple(map(RATE_OF.format, names)), "throughput [events/s]"),
     )
     return Outcome(table, charts, tuple(_speedups(table)))
 
@@ -175,26 +188,27 @@ def _speedups(table: Table) -> Iterator[Claim]:
 def over_rules(quick: bool) -> Outcome:
     """How much faster several threads are, by the number of rules."""
     counts = (1, 10) if quick else (1, 5, 10, 20, 50)
-    rows: list[tuple[Figure, ...]] = []
     scenario = Joined(groups=10)
+    seeds = FEW_SEEDS[:1] if quick else FEW_SEEDS
+    gains: dict[str, list[Mean]] = {}
     for rules in counts:
-        row: list[Figure] = [rules]
         for policy in ("each", "last"):
             making = partial(apart, replace(scenario, rules=rules, policy=policy).workload)
             span = (1e6, 0, QUICK_EVENTS) if quick else (1e6, scenario.window, EVENTS)
-            for engine in of_today().values():
-                one, several = (mean(making, engine, n, span, quick).value for n in (1, CORES))
-                row.append(one / several)
-        rows.append(tuple(row))
-    columns = tuple(f"{policy} {name}" for policy in ("each", "last") for name in of_today())
-    return rules_told(Table(("rules", *columns), tuple(rows)))
+            found = means(making, (1, CORES), span, seeds)
+            for name in engines():
+                pairs = zip(found[name, 1].seeds, found[name, CORES].seeds, strict=True)
+                gain = Mean.of([one / several for one, several in pairs])
+                gains.setdefault(f"{policy} {name}", []).append(gain)
+    return rules_told(table_of("rules", counts, seeds, gains))
 
 
 def rules_told(table: Table) -> Outcome:
     """What is drawn and said of a table of figure 6.10."""
-    columns = table.columns[1:]
-    chart = Chart(columns, f"speed-up by {CORES} threads", (True, False))
-    return Outcome(table, (chart,), tuple(_gains(table, columns)))
+    names = (f"{policy} {name}" for policy in ("each", "last") for name in engines())
+    lines = tuple(one for one in names if one in table.columns)
+    chart = Chart(lines, f"speed-up by {CORES} threads", (True, False), halves(table, lines))
+    return Outcome(table, (chart,), tuple(_gains(table, lines)))
 
 
 def apart(making: Making, rng: np.random.Generator) -> Workload:
@@ -207,14 +221,13 @@ def apart(making: Making, rng: np.random.Generator) -> Workload:
 def _gains(table: Table, columns: Sequence[str]) -> Iterator[Claim]:
     places = figures(table, table.columns[0])
     for engine in (AIP, CDP):
-        own = {
-            line: [
-                Estimate.single(one, f"{line} at {place:g}")
-                for place, one in zip(places, figures(table, line), strict=True)
-            ]
-            for line in columns
-            if line.endswith(engine)
-        }
+        own = {line: estimates(table, line) for line in columns if line.endswith(engine)}
+        slower = f"{engine}: one thread is slightly better with fewer than 10 rules"
+        faster = f"{engine}: several take advantage of more rules"
+        most = f"{engine}: by less than 2.5 times at most, on 6 cores"
+        if not own:
+            yield from (unmeasured(said, NO_AIP) for said in (slower, faster, most))
+            continue
         few = [
             one
             for line in own.values()
@@ -222,18 +235,10 @@ def _gains(table: Table, columns: Sequence[str]) -> Iterator[Claim]:
             if place < 10
         ]
         told = "; ".join(course(name, line) for name, line in own.items())
+        yield claim(slower, told, [(one, SLIGHTLY_BELOW) for one in few])
+        yield claim(faster, told, [one for line in own.values() for one in in_the_end(line, ABOVE)])
         yield claim(
-            f"{engine}: one thread is slightly better with fewer than 10 rules",
-            told,
-            [(one, SLIGHTLY_BELOW) for one in few],
-        )
-        yield claim(
-            f"{engine}: several take advantage of more rules",
-            told,
-            [one for line in own.values() for one in in_the_end(line, ABOVE)],
-        )
-        yield claim(
-            f"{engine}: by less than 2.5 times at most, on 6 cores",
+            most,
             f"{told}; on {CORES} cores",
             [(one, (0.0, 2.5)) for line in own.values() for one in line],
         )
@@ -249,7 +254,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "once the windows have been full twice. Elapsed time; events come 256 at a time.",
         over_threads,
         judge=threads_told,
-        seeds=TOLD_SEEDS,
+        seeds=told(FEW_SEEDS),
     ),
     Experiment(
         "thesis-6.10",
@@ -257,9 +262,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "threads by the number of rules",
         "R10 with rules of types of their own, each event relevant to a tenth of them; 100,000 "
         "events after a full window of 100,000. Elapsed time; events come 4,096 at a time. Up to "
-        "50 rules and two threads, where the thesis goes farther and has six; one figure a place, "
-        "without interval.",
+        "50 rules and two threads, where the thesis goes farther and has six.",
         over_rules,
         judge=rules_told,
+        seeds=told(FEW_SEEDS),
     ),
 )

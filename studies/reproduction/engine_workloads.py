@@ -26,6 +26,8 @@ from matcher.model import (
 TYPES = 10
 """Event types of the synthetic workloads of chapter 5, and kinds of fire."""
 THRESHOLDS = 100
+WHOLE = 2_000
+"""The last events of a warm-up, of which none is left out."""
 WINDOW_MS = (14_000, 16_000)
 """Windows of the default scenario of chapter 5: uniform between these."""
 VALUES = 50_000
@@ -62,10 +64,15 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Rules, and events for them: ``events(count, rng)``."""
+    """Rules, and events for them: ``events(count, rng)``.
+
+    ``ends``: kinds that are terminators and nothing else, so that windows may be filled without
+    them: no rule keeps what it found.
+    """
 
     rules: str
     events: Callable[[int, np.random.Generator], Events]
+    ends: tuple[int, ...] = ()
 
 
 # --- chapter 5, synthetic ------------------------------------------------------------------------
@@ -245,7 +252,7 @@ class Joined:
             drawn = [chance.integers(1, self.values + 1, count) for _ in range(3)]
             return Events(types, kinds, lambda _, at: tuple(column[at] for column in drawn))
 
-        return Workload("\n".join(lines), events)
+        return Workload("\n".join(lines), events, tuple(range(0, len(types), self.states)))
 
     def _rule(self, number: int) -> str:
         group = number % self.groups
@@ -282,6 +289,17 @@ class Joined:
         """Of ten uniform values the greatest lies below this with the probability asked for."""
         assert self.accepted is not None
         return max(int(self.values * self.accepted ** (1 / 10)) + 1, 1)
+
+
+def filling(events: Events, ends: tuple[int, ...], warm_up: int, size: int) -> Iterator[Int64s]:
+    """The places of ``warm_up`` events in chunks, without those of ``ends`` until WHOLE events
+    before they are over.
+    """
+    for places in in_chunks(warm_up, size):
+        if places[-1] < warm_up - WHOLE:
+            places = places[~np.isin(events.kinds[places], ends)]
+        if len(places):
+            yield places
 
 
 def in_chunks(count: int, size: int) -> Iterator[AnyArray]:

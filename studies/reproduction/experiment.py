@@ -17,17 +17,37 @@ Figure: TypeAlias = float | int | str | None
 """A cell of a table; None where nothing was measured."""
 
 
+SEED = "seed"
+"""The second column of what was measured seed by seed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of figures under their columns' names, units in brackets: ``OCM [ms]``."""
+    """Rows of figures under their columns' names, units in brackets: ``OCM [ms]``.
+
+    ``runs``: the same figures seed by seed, where they were kept: a table with the same first
+    column, then SEED, then those columns that differ by the seed.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Figure, ...], ...]
+    runs: Table | None = None
 
     def column(self, name: str) -> list[Figure]:
         """A column from top to bottom; ValueError for a name that is none."""
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
+
+    def by_seed(self, name: str) -> list[tuple[float, ...]]:
+        """A column's figures seed by seed, for each row; empty where they were not kept."""
+        if self.runs is None or name not in self.runs.columns:
+            return [()] * len(self.rows)
+        kept: dict[Figure, list[float]] = {}
+        places, figures = self.runs.column(self.runs.columns[0]), self.runs.column(name)
+        for place, figure in zip(places, figures, strict=True):
+            if figure is not None:
+                kept.setdefault(place, []).append(float(figure))
+        return [tuple(kept.get(place, ())) for place in self.column(self.columns[0])]
 
 
 @dataclass(frozen=True, slots=True)

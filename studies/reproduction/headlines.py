@@ -29,7 +29,7 @@ What four papers claim before all else, where they claim it, what was found here
 by [the rule](../../studies/reproduction/verdicts.py) of all pages. The link behind a verdict leads
 to the section with the table, and with its commit, day, processor, load, seeds and duration. `make
 paper-tables` writes this page and all others from the rows that are kept, without measuring
-anything; the commands of the table measure. Minutes are those of a measurement on an otherwise idle
+anything; the commands of the table measure. Minutes are those that the kept measurement took on a
 machine of two cores, as far as they were kept.
 
 | | |

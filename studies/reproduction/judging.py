@@ -30,9 +30,14 @@ SIZES = ("whole", "full")
 
 
 def read(file: Path) -> Table:
-    """A table that was written as CSV."""
+    """A table that was written as CSV, with its figures seed by seed if they were."""
     columns, *rows = csv.reader(file.read_text(encoding="utf-8").splitlines())
-    return Table(tuple(columns), tuple(tuple(map(_figure, row)) for row in rows))
+    runs = file.parent / writing.RUNS / file.name
+    return Table(
+        tuple(columns),
+        tuple(tuple(map(_figure, row)) for row in rows),
+        read(runs) if runs.is_file() else None,
+    )
 
 
 def _figure(text: str) -> Figure:

@@ -25,6 +25,7 @@ from studies.reproduction.methods import (
     ms,
     speedup,
 )
+from studies.reproduction.seeds import estimates
 from studies.reproduction.verdicts import (
     ABOVE,
     BELOW,
@@ -40,6 +41,9 @@ from studies.reproduction.verdicts import (
 ON_GPU = "no device here; [the page of the GPU](gpu.md) has what one gave"
 ONE_RESET = "OCM here resets its counts as it reads them out; there is no second way to compare"
 SHARED_LOCK = "three threads of one process share Python's lock here, however many cores there are"
+DEFAULT_MS, ZIPF_MS, DEPLOYED_MS = "default [ms]", "Zipf [ms]", "deployment [ms]"
+SIZE_MB = "size [MB]"
+"""Columns of table 4.2."""
 Line = Sequence[Estimate]
 
 
@@ -58,12 +62,20 @@ def numbers(table: Table, column: str) -> np.ndarray:
 
 
 def line_of(table: Table, column: str) -> list[Estimate]:
-    """Figures of single runs."""
-    places, values = table.column(table.columns[0]), numbers(table, column).tolist()
+    """Timed figures from top to bottom, with what seeds differ by if there were several."""
     return [
-        Estimate.single(one, f"{column} at {place}")
-        for place, one in zip(places, values, strict=True)
+        one.called(f"{column} at {place}")
+        for place, one in zip(table.column(table.columns[0]), timed_in(table, column), strict=True)
     ]
+
+
+def timed_in(table: Table, column: str) -> list[Estimate]:
+    """The same without names. A method's speed as a multiple of SFF's follows from both times."""
+    method, _, base = column.rpartition(" / ")
+    if base == SFF and ms(SFF) in table.columns:
+        pairs = zip(timed_in(table, ms(SFF)), timed_in(table, ms(method)), strict=True)
+        return [one / other for one, other in pairs]
+    return estimates(table, column)
 
 
 def course(table: Table, *columns: str) -> str:
@@ -302,12 +314,17 @@ def of_kinds(table: Table) -> tuple[Claim, ...]:
 
 def of_table_4_2(table: Table) -> tuple[Claim, ...]:
     """Table 4.2, and what the text says of variants."""
+    methods = [str(row[0]) for row in table.rows]
     plain, skewed, deployed = (
-        {str(row[0]): Estimate.single(float(row[place]), str(row[0])) for row in table.rows}  # type: ignore[arg-type]
-        for place in (1, 2, 3)
+        {
+            method: one.called(method)
+            for method, one in zip(methods, timed_in(table, column), strict=True)
+        }
+        for column in (DEFAULT_MS, ZIPF_MS, DEPLOYED_MS)
     )
     own = ocm_in(plain, str)
-    size = {str(row[0]): Estimate.exact(float(row[4]), str(row[0])) for row in table.rows}  # type: ignore[arg-type]
+    sizes = zip(methods, numbers(table, SIZE_MB).tolist(), strict=True)
+    size = {method: Estimate.exact(one, method) for method, one in sizes}
     by_default, by_zipf = plain[SFF] / plain[own], skewed[SFF] / skewed[own]
     alone, distinct = plain[SFF] / plain[OCM_1], plain[DISTINCT] / plain[OCM_1]
     scaling, sooner = plain[OCM_1] / plain[own], deployed[SFF] / deployed[OCM_1]
@@ -464,23 +481,22 @@ def by_kernels_of_several(table: Table, published: str) -> Claim:
 
 def of_system(table: Table) -> tuple[Claim, ...]:
     """Figure 4.14."""
-    offered = numbers(table, table.columns[0])
+    offered = numbers(table, table.columns[0]).tolist()
     atomic = "OCM, atomic counts"
     own = atomic if f"{atomic} [1/s]" in table.columns else "OCM"
-    lines = {name: numbers(table, f"{name} [1/s]") for name in ("SFF", own)}
-    peaks = {name: Estimate.single(float(rates.max()), name) for name, rates in lines.items()}
-    lost = {name: float(rates[-1] / offered[-1]) for name, rates in lines.items()}
+    lines = {name: timed_in(table, f"{name} [1/s]") for name in ("SFF", own)}
+    peaks = {
+        name: max(rates, key=lambda one: one.value).called(name) for name, rates in lines.items()
+    }
     told = ", ".join(f"{name} up to {one.value:,.0f}/s" for name, one in peaks.items())
     return (
         claim(
             "the processing rate follows the input rate until the engine cannot follow",
             told,
             [
-                *(
-                    (Estimate.single(float(rates[0] / offered[0]), f"{name} at first"), SAME)
-                    for name, rates in lines.items()
-                ),
-                *((Estimate.single(one, f"{name} at last"), BELOW) for name, one in lost.items()),
+                (rates[at].times(1 / offered[at]).called(f"{name} at {told}"), range_)
+                for name, rates in lines.items()
+                for at, told, range_ in ((0, "first", SAME), (-1, "last", BELOW))
             ],
         ),
         unmeasured(

@@ -12,7 +12,7 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -36,8 +36,12 @@ from studies.reproduction.methods import (
     SFF,
     ccm_together,
     made,
+    ms,
 )
+from studies.reproduction.seeds import Mean, halves, table_of, told
 
+SEEDS = tuple(range(1, 6))
+"""The thesis has ten."""
 QUEUE = 100
 AT_ONCE = (1, 2, 5, 10, 50, 100)
 RATES = (500, 1_000, 2_000, 5_000, 10_000, 20_000)
@@ -55,32 +59,52 @@ SYSTEMS = {
 """By line of figure 4.14: the matcher, and how many events it takes at once."""
 
 
-def parallel(scenario: Scenario, events: int) -> Outcome:
+def parallel(scenario: Scenario, events: int, seeds: Sequence[int]) -> Outcome:
     """Milliseconds for 1,000 events, so many at a time (4.5.2)."""
-    rng = np.random.default_rng(1)
+    runs = [parallel_once(scenario, events, seed) for seed in seeds]
+    return parallel_told(of_runs("events at once", AT_ONCE, seeds, runs))
+
+
+def of_runs(
+    first: str,
+    places: Sequence[int],
+    seeds: Sequence[int],
+    runs: Sequence[Mapping[str, Sequence[float]]],
+) -> Table:
+    """The table of columns that each seed gave."""
+    return table_of(
+        *(first, places, seeds),
+        {
+            name: [Mean.of(of_place) for of_place in zip(*(run[name] for run in runs), strict=True)]
+            for name in runs[0]
+        },
+    )
+
+
+def parallel_once(scenario: Scenario, events: int, seed: int) -> dict[str, list[float]]:
+    """The same with one seed, by column."""
+    rng = np.random.default_rng(seed)
     wanted, mixed = filters_of(scenario, rng), events_of(scenario, events, rng)
     methods = [one for one in (SFF, OCM, ATOMIC, CCM, AUTO) if one in METHODS]
-    columns = []
+    columns: dict[str, list[float]] = {}
     with ThreadPoolExecutor(CORES) as pool:
         for method in methods:
             if method == CCM:
-                columns.append([together(wanted, mixed, size) for size in AT_ONCE])
+                columns[ms(method)] = [together(wanted, mixed, size) for size in AT_ONCE]
                 continue
             # A matcher of its own for each thread: those that count keep their counts apart.
             copies = [METHODS[method]() for _ in range(CORES if method == SFF else 1)]
             for copy in copies:
                 copy.add_all(wanted)
             encoded = copies[0].encode(mixed)
-            columns.append([_spread(pool, copies, encoded, size) for size in AT_ONCE])
-    rows = tuple((size, *(times[place] for times in columns)) for place, size in enumerate(AT_ONCE))
-    names = tuple(f"{method} [ms]" for method in methods)
-    table = Table(("events at once", *names), rows)
-    return parallel_told(table)
+            columns[ms(method)] = [_spread(pool, copies, encoded, size) for size in AT_ONCE]
+    return columns
 
 
 def parallel_told(table: Table) -> Outcome:
     """What is drawn and said of figure 4.13."""
-    chart = Chart(table.columns[1:], "ms for 1,000 events", (True, True))
+    lines, intervals = lines_of(table)
+    chart = Chart(lines, "ms for 1,000 events", (True, True), intervals)
     return Outcome(table, (chart,), of_parallel(table))
 
 
@@ -90,6 +114,12 @@ def together(wanted: FilterBatch, mixed: MixedEvents, size: int) -> float:
     matcher.add_all(wanted)
     with ThreadPoolExecutor(1) as pool:
         return _spread(pool, [matcher], matcher.encode(mixed), size)
+
+
+def lines_of(table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that were timed, and those of half their intervals."""
+    lines = tuple(one for one in table.columns[1:] if "+-" not in one)
+    return lines, halves(table, lines)
 
 
 def _spread(
@@ -109,15 +139,17 @@ def _spread(
     return (time.perf_counter() - begun) / len(encoded) * 1e6
 
 
-def system(scenario: Scenario, seconds: float) -> Outcome:
+def system(scenario: Scenario, seconds: float, seeds: Sequence[int]) -> Outcome:
     """Events processed a second as more are offered (4.5.3)."""
     there = [name for name, (method, _) in SYSTEMS.items() if method in MAKERS]
-    columns = dict(processed(scenario, there, RATES, seconds))
-    lines = tuple(f"{name} [1/s]" for name in columns)
-    rows = tuple(
-        (rate, *(rates[place] for rates in columns.values())) for place, rate in enumerate(RATES)
-    )
-    return system_told(Table(("input rate [1/s]", *lines), rows))
+    runs = [
+        {
+            f"{name} [1/s]": rates
+            for name, rates in processed(scenario, there, RATES, seconds, seed=seed)
+        }
+        for seed in seeds
+    ]
+    return system_told(of_runs("input rate [1/s]", RATES, seeds, runs))
 
 
 def processed(
@@ -126,11 +158,12 @@ def processed(
     rates: Sequence[int],
     seconds: float,
     events: int = 512,
+    seed: int = 1,
 ) -> Iterator[tuple[str, list[float]]]:
     """For each of some lines of SYSTEMS the events that it processes a second, by how many of
     them are offered, for so many seconds each.
     """
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     wanted, mixed = filters_of(scenario, rng), events_of(scenario, events, rng)
     wire = [msgspec.json.encode(mixed.data(place)) for place in range(len(mixed))]
     for name in lines:
@@ -144,7 +177,8 @@ def processed(
 
 def system_told(table: Table) -> Outcome:
     """What is drawn and said of figure 4.14."""
-    chart = Chart(table.columns[1:], "events processed a second", (True, True))
+    lines, intervals = lines_of(table)
+    chart = Chart(lines, "events processed a second", (True, True), intervals)
     return Outcome(table, (chart,), of_system(table))
 
 
@@ -206,7 +240,9 @@ def experiments(
     """Figures 4.13 and 4.14 in a default scenario."""
 
     def of(run: Callable[..., Outcome], full: float, rough: float) -> Callable[[bool], Outcome]:
-        return lambda quick: run(quick_default, rough) if quick else run(default, full)
+        return lambda quick: (
+            run(quick_default, rough, SEEDS[:1]) if quick else run(default, full, SEEDS)
+        )
 
     return (
         Experiment(
@@ -217,6 +253,7 @@ def experiments(
             "takes them by one kernel, `auto` as one batch on one thread.",
             of(parallel, 1_000, 100),
             judge=parallel_told,
+            seeds=told(SEEDS),
         ),
         Experiment(
             "thesis-4.14",
@@ -228,5 +265,6 @@ def experiments(
             "Python's one lock makes the threads share a core for.",
             of(system, SECONDS, 0.1),
             judge=system_told,
+            seeds=told(SEEDS),
         ),
     )

@@ -89,6 +89,8 @@ class Estimate:
     is_single: bool = False
     """It is a timed figure of one run, or made of one: its interval is not known."""
     name: str = field(default="", compare=False)
+    seeds: tuple[float, ...] = field(default=(), compare=False)
+    """The figure of each seed, if they were kept."""
 
     @classmethod
     def exact(cls, value: float, name: str = "") -> Estimate:
@@ -108,6 +110,12 @@ class Estimate:
         return cls(value, max(value - half, 0.0), value + half, name=name)
 
     @classmethod
+    def of_seeds(cls, seeds: Sequence[float], name: str = "") -> Estimate:
+        """The mean of figures of several seeds; no less than nothing."""
+        value, half = mean(seeds), _half(seeds)
+        return cls(value, max(value - half, 0.0), value + half, name=name, seeds=tuple(seeds))
+
+    @classmethod
     def paired(
         cls, ones: Mapping[int, float], others: Mapping[int, float], name: str = ""
     ) -> Estimate | None:
@@ -117,9 +125,7 @@ class Estimate:
         logs = [math.log(ones[seed] / others[seed]) for seed in ones if seed in others]
         if not logs:
             return None
-        value, half = math.exp(mean(logs)), 0.0
-        if len(logs) > 1:
-            half = student(len(logs)) * stdev(logs) / math.sqrt(len(logs))
+        value, half = math.exp(mean(logs)), _half(logs) if len(logs) > 1 else 0.0
         return cls(value, value * math.exp(-half), value * math.exp(half), name=name)
 
     @property
@@ -134,8 +140,14 @@ class Estimate:
         return _rounded(self.low, ROUND_FLOOR), _rounded(self.high, ROUND_CEILING)
 
     def __truediv__(self, other: Estimate) -> Estimate:
-        """The ratio of two figures, by MOVER."""
+        """The ratio of two figures: seed by seed if both were kept so, else by MOVER."""
         names = " / ".join(name for name in (self.name, other.name) if name)
+        if self._is_kept_with(other) and min(*self.seeds, *other.seeds) > 0:
+            kept = (dict(enumerate(one.seeds)) for one in (self, other))
+            paired = Estimate.paired(*kept, names)
+            assert paired is not None
+            ratios = (one / two for one, two in zip(self.seeds, other.seeds, strict=True))
+            return replace(paired, seeds=tuple(ratios))
         if not other.value:
             return Estimate(math.inf, 0.0, math.inf, name=names)
         value = self.value / other.value
@@ -150,6 +162,9 @@ class Estimate:
     def plus(self, other: Estimate) -> Estimate:
         """Both together, by MOVER."""
         value = self.value + other.value
+        if self._is_kept_with(other):
+            seeds = [one + more for one, more in zip(self.seeds, other.seeds, strict=True)]
+            return Estimate.of_seeds(seeds, self.name)
         if self.is_single or other.is_single:
             return Estimate.single(value, self.name)
         below = math.hypot(self.value - self.low, other.value - other.low)
@@ -159,6 +174,9 @@ class Estimate:
     def minus(self, other: Estimate) -> Estimate:
         """How much more it is, by MOVER; no less than nothing."""
         value = self.value - other.value
+        if self._is_kept_with(other):
+            seeds = [one - less for one, less in zip(self.seeds, other.seeds, strict=True)]
+            return Estimate.of_seeds(seeds, self.name)
         if self.is_single or other.is_single:
             return Estimate.single(max(value, 0.0), self.name)
         below = math.hypot(self.value - self.low, other.high - other.value)
@@ -169,12 +187,20 @@ class Estimate:
     def times(self, factor: float) -> Estimate:
         """The figure in another unit."""
         return replace(
-            self, value=self.value * factor, low=self.low * factor, high=self.high * factor
+            self,
+            value=self.value * factor,
+            low=self.low * factor,
+            high=self.high * factor,
+            seeds=tuple(one * factor for one in self.seeds),
         )
 
     def called(self, name: str) -> Estimate:
         """The same figure by another name."""
         return replace(self, name=name)
+
+    def _is_kept_with(self, other: Estimate) -> bool:
+        """Whether both were kept by the same seeds, of which there are several."""
+        return len(self.seeds) == len(other.seeds) > 1
 
     def __str__(self) -> str:
         if self.is_exact:
@@ -183,6 +209,11 @@ class Estimate:
             return f"{self.value:.3g} (one run)"
         low, high = self.printed
         return f"{self.value:.3g} ({low:.{DIGITS}g} to {high:.{DIGITS}g})"
+
+
+def _half(values: Sequence[float]) -> float:
+    """Half the interval of a mean of several values."""
+    return student(len(values)) * stdev(values) / math.sqrt(len(values))
 
 
 def _limit(a: float, end: float, b: float, other: float, sign: int) -> float:

@@ -41,8 +41,10 @@ LEGEND_ACROSS, LEGEND_WIDTH = 3, 75
 """Names side by side in a legend, and how many characters fit below a chart."""
 NARROW = 20
 """An axis of powers of ten whose ends are less than this apart has numbers between them."""
-COLUMNS_MAX = 14
+COLUMNS_MAX = 15
 """A table with more columns is left to its file and its picture."""
+RUNS = "seeds"
+"""The folder of tables of what was measured seed by seed."""
 WAY = 3
 """Cells of one way of judging a sentence: what was measured, what decides, the verdict."""
 
@@ -67,6 +69,9 @@ def write(
     if is_measured:
         write_text(table, csv_of(outcome.table))
         provenance.keep(folder, experiment.stem, made)
+    if outcome.table.runs is not None:
+        (folder / RUNS).mkdir(exist_ok=True)
+        write_text(folder / RUNS / table.name, csv_of(outcome.table.runs))
     page = folder / f"{experiment.page}.md"
     sections = sections_of(page.read_text()) if page.is_file() else {}
     sections[experiment.name] = section(experiment, outcome, str(made), drawn)

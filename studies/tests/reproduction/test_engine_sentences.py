@@ -10,13 +10,12 @@ from studies.reproduction.engine_claims import (
     DROPPED,
     NO_AIP,
     OUT,
-    OUT_HALF,
     RATE_OFFERED,
-    half,
     loss_claim,
     us,
 )
 from studies.reproduction.experiment import Claim, Figure, Table
+from studies.reproduction.seeds import half
 from studies.reproduction.verdicts import Verdict
 
 Line = tuple[float, ...]
@@ -31,9 +30,9 @@ def table(
     columns: dict[str, tuple[Figure, ...]] = {
         "value": values,
         us(AIP): aip,
-        half(AIP): tuple(spread * one for one in aip),
+        half(us(AIP)): tuple(spread * one for one in aip),
         us(CDP): cdp,
-        half(CDP): tuple(spread * one for one in cdp),
+        half(us(CDP)): tuple(spread * one for one in cdp),
         COMPOSITES: composites or (5.0,) * len(values),
     }
     return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
@@ -107,7 +106,7 @@ def offered(aip: float, cdp: float) -> Table:
     for line in lines:
         for name, most in ((AIP, aip), (CDP, cdp)):
             columns[OUT.format(line + name)] = (most, most)
-            columns[OUT_HALF.format(line + name)] = (most / 100, most / 100)
+            columns[half(OUT.format(line + name))] = (most / 100, most / 100)
             columns[DROPPED.format(line + name)] = (0.0, 50.0)
     return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
 

@@ -136,11 +136,11 @@ def test_ccm_has_lines_in_the_last_two_figures_too(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(system, "ccm_together", together)
     monkeypatch.setattr(system, "RATES", (500, 2_000))
     small = Scenario("small", constraints=400)
-    outcome = system.parallel(small, 100)
+    outcome = system.parallel(small, 100, (1,))
     assert asked == list(system.AT_ONCE)
     assert ms(CCM) in outcome.table.columns
     assert outcome.claims[-1].measured.startswith(ms(CCM))
-    outcome = system.system(small, 0.05)
+    outcome = system.system(small, 0.05, (1,))
     assert asked[-1] == 10
     names = ("CCM", "CCM, several at once", "OCM, atomic counts", "batched, all queued")
     assert {f"{name} [1/s]" for name in names} <= {*outcome.table.columns}

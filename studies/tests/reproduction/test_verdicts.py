@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,6 +128,22 @@ def test_seeds_are_compared_one_by_one() -> None:
     assert math.log(ratio.high / ratio.value) == pytest.approx(half)
     assert math.log(ratio.value / ratio.low) == pytest.approx(half)
     assert Estimate.paired(ones, {9: 1.0}) is None
+
+
+def test_a_ratio_is_taken_seed_by_seed_where_both_figures_were_kept_so() -> None:
+    """What a seed does to both is no part of how they differ."""
+    ones, others = (1.0, 2.0, 4.0, 8.0), (2.0, 4.1, 7.9, 16.1)
+    kept = Estimate.of_seeds(others) / Estimate.of_seeds(ones)
+    assert 1.9 < kept.low < 2.0 < kept.high < 2.1
+    assert judge([(kept, MUCH_ABOVE)]) is Verdict.HOLDS
+    means = [replace(Estimate.of_seeds(seeds), seeds=()) for seeds in (others, ones)]
+    assert judge([(means[0] / means[1], MUCH_ABOVE)]) is Verdict.OPEN
+    fewer = Estimate.of_seeds(others) / Estimate.of_seeds(ones[:3])
+    assert fewer == means[0] / Estimate.of_seeds(ones[:3]), "not the same seeds"
+    line = Estimate.of_seeds(ones).times(2).plus(Estimate.of_seeds(others))
+    assert (line / Estimate.of_seeds(ones)).seeds == (4.0, 4.05, 3.975, 4.0125)
+    apart = Estimate.of_seeds(others).minus(Estimate.of_seeds(ones))
+    assert apart.seeds == pytest.approx((1.0, 2.1, 3.9, 8.1))
 
 
 def test_what_is_counted_in_one_run_is_exact_and_what_is_timed_has_no_interval() -> None:
