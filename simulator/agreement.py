@@ -24,7 +24,7 @@ from routing.deployment import Deployed
 from routing.network.brokers.broker import Broker
 from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.tables.filter_cover import maximal_of_type
-from routing.network.tables.filters import type_of
+from routing.network.tables.filters import by_type, type_of
 from routing.serving.sources import SourceState
 from routing.session import State
 from simulator.clients import Client, Sink, Source
@@ -207,17 +207,23 @@ def _check_sources(part: Part, name: str, broker: Broker) -> Iterator[str]:
 
 def _check_sinks(part: Part, name: str, broker: Broker) -> Iterator[str]:
     """A broker knows what its own sinks have subscribed to."""
-    expected, known = sorted(_own_texts(part, name)), sorted(broker.context.filters)
+    expected, known = list(_own_texts(part, name)), list(_known_texts(broker))
     for text in sorted({*expected, *known}):
         if expected.count(text) != known.count(text):
             found = f"{known.count(text)} of {expected.count(text)} subscriptions"
             yield f"broker {name}: {found} to {text} are known"
+    if broker.context.filters != by_type(known):
+        yield f"broker {name}: the filters of its sinks are not those of their subscriptions"
+
+
+def _known_texts(broker: Broker) -> Iterator[str]:
+    return (one.text for sink in broker.context.sinks for one in sink.interests)
 
 
 def _own_texts(part: Part, name: str) -> Iterator[str]:
     sinks = [sink for sink in part.sinks if sink.broker.name == name]
     if any(sink.refusals for sink in sinks):
-        yield from part.brokers[name].context.filters  # what did not fit its type has ended
+        yield from _known_texts(part.brokers[name])  # what did not fit its type has ended
         return
     for sink in sinks:
         yield from sink.filters
