@@ -7,8 +7,9 @@ but what ``body_of`` bounds by itself.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from starlette.requests import Request
 
@@ -16,6 +17,8 @@ from broker.monitoring.entry import TOO_MANY, NoEntry
 from broker.monitoring.shares import NoShare, Shares
 
 BYTES_MAX = 128 * 2**20
+DISCARDED_MAX, DISCARDED_S = 32 * 2**20, 2.0
+"""Bytes of a body that is too long, and seconds; a sender of more may find the connection reset."""
 TOO_LARGE = 413
 
 
@@ -33,6 +36,7 @@ class Bodies:
         said = request.headers.get("content-length")
         size = most if said is None else int(said)
         if size > most:
+            await _discard(request)
             raise _too_large(most)
         try:
             with self._bytes.held(holder, count=size):
@@ -49,6 +53,17 @@ async def body_of(request: Request, most: int) -> bytes:
         if len(read) > most:
             raise _too_large(most)
     return bytes(read)
+
+
+async def _discard(request: Request) -> None:
+    """Take a body off its connection, else its sender is cut off before it reads the refusal."""
+    left = DISCARDED_MAX
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DISCARDED_S):
+            async for piece in request.stream():
+                left -= len(piece)
+                if left < 0:
+                    return
 
 
 def _too_large(most: int) -> NoEntry:
