@@ -71,8 +71,7 @@ class Sink:
         wait. All of them (TIME_MIN) where events that are due fill its queue; where these wait for
         marks, those behind whose promise the mark is not. Else None.
         """
-        waiting = self.queued + self.held.events
-        if self.when_full is not WhenFull.BLOCK or waiting < self.limit:
+        if self.when_full is not WhenFull.BLOCK or self.excess < 0:
             return None
         return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
 
