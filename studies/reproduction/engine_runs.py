@@ -23,6 +23,7 @@ from rules.engine import ENGINES, Detector, make
 from rules.pattern import RuleSet
 from studies.reproduction.engine_workloads import Workload, filling, in_chunks
 from studies.reproduction.seeds import Mean
+from studies.reproduction.turns import SECONDS_MAX, TURN_S, take_turns
 
 SEEDS = tuple(range(1, 11))
 """As many as the thesis has."""
@@ -31,11 +32,6 @@ FEW_SEEDS = SEEDS[:5]
 QUEUE = 100
 """Events that may wait, as in the thesis."""
 CHUNK = 256
-SECONDS_MAX = 0.15
-"""A run for one seed and value ends after so much CPU time, if its events are not done then."""
-TURN_S = 0.005
-"""CPU time of a turn: short, so that what disturbs disturbs all; and long beside the time in which
-an engine's data come back into the caches."""
 
 Making = Callable[[np.random.Generator], Workload]
 Engines = dict[str, str]
@@ -97,9 +93,7 @@ def _in_turns(ways: Sequence[tuple[Making, Span, str]], seed: int) -> list[tuple
     turns = [Turns(*way, seed) for way in ways]
     gc.collect()
     gc.freeze()  # the others' rules are not looked through while one is measured
-    going = turns
-    while going:
-        going = [one for one in going if one.turn()]
+    take_turns(turns)
     gc.unfreeze()
     return [one.result for one in turns]
 

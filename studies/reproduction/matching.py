@@ -48,6 +48,7 @@ from studies.reproduction.methods import (
 )
 from studies.reproduction.seeds import Mean, halves, table_of, told
 from studies.reproduction.system import SEEDS
+from studies.reproduction.turns import SECONDS_MAX, TURN_S, take_turns
 from studies.reproduction.verdicts import RULE
 
 PAGE = "matching"
@@ -77,10 +78,6 @@ INTRODUCTION = (
     "ours, and no sentence is judged by it."
 )
 EVENTS, QUICK_EVENTS = 1_000, 50
-SECONDS_MAX = 0.15
-"""A method is given so long for each seed and value, if it does not do all events in it."""
-TURN_S = 0.005
-"""A turn of a method: short, so that what disturbs one disturbs all."""
 QUICK_FILTERS = 2_000
 DEFAULT = Scenario("default")
 
@@ -130,9 +127,7 @@ def _measure_once(
         deploy(matcher, wanted)
         deployments[method] = (time.perf_counter() - begun) * 1e3
         turns[method] = Turns(matcher, matcher.encode(events))
-    going = [*turns.values()]
-    while going:
-        going = [one for one in going if one.turn()]
+    take_turns(turns.values())
     return {
         method: (one.result, deployments[method], one.megabytes) for method, one in turns.items()
     }
