@@ -16,7 +16,7 @@ Law 3: nothing before the instant from which a rule holds matters to it; and not
 that ends before it has to be right.
 
 Rules of one wiring that reach as far as each other, and do not end, are *alike* and traced as one.
-So 10,000 of them take as long as it takes to look up from when on each has to be right.
+Each of 10,000 such rules costs one look-up: from when on it has to be right.
 """
 
 from __future__ import annotations
