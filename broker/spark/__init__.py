@@ -14,10 +14,11 @@ first look at these, ``cells`` cuts them, ``direct`` lets tasks read files witho
 that is better, ``task`` runs the engine over a piece, ``composites`` gives its results in columns,
 and ``detection`` puts these together.
 For ``detect_stream``, ``packing`` makes few rows of a micro-batch, ``memory`` is what a cell keeps,
-and ``streaming`` puts these together. For the data source, ``options`` are read, ``outgoing`` makes
-events of rows, ``delivery`` gets them to a broker, ``writers`` and ``reading`` are what ``source``
-gives to Spark, and ``publishing`` sorts and cuts what is written. ``environment`` says what is
-missing where Spark cannot run, ``errors`` what went wrong where it did.
+``remaining`` reads that out of a checkpoint, and ``streaming`` puts these together. For the data
+source, ``options`` are read, ``outgoing`` makes events of rows, ``delivery`` gets them to a broker,
+``writers`` and ``reading`` are what ``source`` gives to Spark, and ``publishing`` sorts and cuts
+what is written. ``environment`` says what is missing where Spark cannot run, ``errors`` what went
+wrong where it did.
 
 pyspark is imported in this package alone, and by nothing outside it; what is exported here is
 imported when it is first used.
@@ -36,12 +37,13 @@ if TYPE_CHECKING:
     from broker.spark.identity import identified
     from broker.spark.publishing import publish
     from broker.spark.source import register
-    from broker.spark.streaming import detect_stream
+    from broker.spark.streaming import detect_remaining, detect_stream
 
 _HOMES = {
     "SparkFailed": "broker.spark.errors",
     "SparkUnavailable": "broker.spark.environment",
     "detect": "broker.spark.detection",
+    "detect_remaining": "broker.spark.streaming",
     "detect_stream": "broker.spark.streaming",
     "explain_plan": "broker.spark.detection",
     "identified": "broker.spark.identity",
@@ -58,6 +60,7 @@ __all__ = [
     "SparkFailed",
     "SparkUnavailable",
     "detect",
+    "detect_remaining",
     "detect_stream",
     "explain_plan",
     "identified",

@@ -55,12 +55,20 @@ FOUND = "found binary, composites long, events long, late long, dropped long"
 """The columns of what comes out: composite events as Arrow's bytes, and counts: of these, and of
 the events that were taken in, were late, and were none.
 """
+HEAD, PIECES, ENGINE = "head", "pieces", "engine"
+"""The names of a cell's states in a checkpoint."""
 _MILLISECOND_US = 1_000
 """Spark's watermarks and timers are in milliseconds."""
 
 
 class OtherCheckpoint(BrokerError, ValueError):
     """A checkpoint belongs to another query (Law 4)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the checkpoint of this stream was made with other rules, columns or cells: "
+            "give it those again, or begin with a new checkpointLocation"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,18 @@ class Head:
     first: int = TIME_MAX
     pending: int = TIME_MAX
     pieces: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The events that one micro-batch brought to a cell, as Arrow's bytes; the number of the piece,
+    and the times of its first and last event in microseconds.
+    """
+
+    number: int
+    first: int
+    last: int
+    events: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +122,12 @@ class Memory(StatefulProcessor):
         """The state of a cell: its head, its pieces by number, its engine's where that is kept."""
         self._handle = handle
         self._head = handle.getValueState(
-            "head", "mark long, first long, pending long, pieces long, plan string"
+            HEAD, "mark long, first long, pending long, pieces long, plan string"
         )
         self._pieces = handle.getMapState(
-            "pieces", "number long", "first long, last long, events binary"
+            PIECES, "number long", "first long, last long, events binary"
         )
-        self._engine = handle.getValueState("engine", "snapshot binary")
+        self._engine = handle.getValueState(ENGINE, "snapshot binary")
 
     def handleInputRows(self, key: Any, rows: Iterable[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Take in what a micro-batch brings, and evaluate what the watermark has passed."""
@@ -147,10 +167,7 @@ class Memory(StatefulProcessor):
         *numbers, plan = kept
         if plan != self._plan:
             with in_a_sentence():
-                raise OtherCheckpoint(
-                    "the checkpoint of this stream was made with other rules, columns or cells: "
-                    "give it those again, or begin with a new checkpointLocation"
-                )
+                raise OtherCheckpoint
         return Head(*numbers)
 
     def _with_piece(self, head: Head, fresh: pa.Table) -> Head:
@@ -169,7 +186,7 @@ class Memory(StatefulProcessor):
 
     def _go_on(self, key: Any, before: Head | None, head: Head, watermark_ms: int) -> list[Row]:
         """Evaluate what is before the watermark, which is nought where there is none yet."""
-        part = self._part_of(key[0])
+        part = part_of(self._parts, key[0])
         found = list[Row]()
         mark = watermark_ms * _MILLISECOND_US - 1 if watermark_ms > 0 else TIME_MIN
         if mark > head.mark:
@@ -185,39 +202,59 @@ class Memory(StatefulProcessor):
         return found
 
     def _evaluated(self, part: Part, head: Head, mark: int) -> tuple[list[Row], Head]:
-        task = replace(part.task, least=head.first, greatest=mark)
-        begins, ends = max(TIME_MIN, head.mark + 1 - task.overlap), mark + 1
-        tables, pending, spent = [], TIME_MAX, []
-        for (number,), (first, last, events) in self._pieces.iterator():
-            if last < ends - task.overlap:
-                spent.append(number)
-            if first >= ends:
-                pending = min(pending, first)
-                continue
-            rows = pa.Table.from_batches([from_bytes(bytes(events))])
-            tables.append(rows.filter((pc.field(TIME) >= begins) & (pc.field(TIME) < ends)))
-            if last >= ends:
-                waiting = rows.filter(pc.field(TIME) >= ends)
-                pending = min(pending, pc.min(waiting.column(TIME)).as_py())
-        ordered = in_order(tables, part.order)
-        if part.keeps_engine:
-            found, snapshot = task.go_on(self._kept(), ordered, ends)
-            self._engine.update((_pickled(snapshot),))
-        else:
-            start = TIME_MIN if head.mark == TIME_MIN else head.mark + 1
-            found = list(task.run(Cell(start, ends), ordered))
-        for number in spent:
-            self._pieces.removeKey((number,))
-        packed = [_row(to_bytes(batch), batch.num_rows) for batch in found]
-        return packed, replace(head, pending=pending)
-
-    def _kept(self) -> Snapshot | None:
-        """The state in which the cell's engine was left."""
         kept = self._engine.get()
-        return None if kept is None else _unpickled(bytes(kept[0]))
+        pieces = (Piece(*key, *value) for key, value in self._pieces.iterator())
+        slice_ = evaluated(part, head, pieces, None if kept is None else bytes(kept[0]), mark)
+        if slice_.engine is not None:
+            self._engine.update((slice_.engine,))
+        for number in slice_.spent:
+            self._pieces.removeKey((number,))
+        packed = [_row(to_bytes(batch), batch.num_rows) for batch in slice_.found]
+        return packed, replace(head, pending=slice_.pending)
 
-    def _part_of(self, cell: int) -> Part:
-        return next(part for part in reversed(self._parts) if part.first_cell <= cell)
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The results of a slice of time up to a watermark: composite events, the time of the earliest
+    event that still waits, the numbers of pieces that nothing needs any more, and the state of the
+    engine in bytes (None: the events are kept).
+    """
+
+    found: list[pa.RecordBatch]
+    pending: int
+    spent: list[int]
+    engine: bytes | None
+
+
+def evaluated(
+    part: Part, head: Head, pieces: Iterable[Piece], engine: bytes | None, mark: int
+) -> Slice:
+    """Evaluate a cell's events after those that were evaluated, up to ``mark``."""
+    task = replace(part.task, least=head.first, greatest=mark)
+    begins, ends = max(TIME_MIN, head.mark + 1 - task.overlap), mark + 1
+    tables, pending, spent = [], TIME_MAX, []
+    for piece in pieces:
+        if piece.last < ends - task.overlap:
+            spent.append(piece.number)
+        if piece.first >= ends:
+            pending = min(pending, piece.first)
+            continue
+        rows = pa.Table.from_batches([from_bytes(bytes(piece.events))])
+        tables.append(rows.filter((pc.field(TIME) >= begins) & (pc.field(TIME) < ends)))
+        if piece.last >= ends:
+            waiting = rows.filter(pc.field(TIME) >= ends)
+            pending = min(pending, pc.min(waiting.column(TIME)).as_py())
+    ordered = in_order(tables, part.order)
+    if part.keeps_engine:
+        found, snapshot = task.go_on(None if engine is None else _unpickled(engine), ordered, ends)
+        return Slice(found, pending, spent, _pickled(snapshot))
+    start = TIME_MIN if head.mark == TIME_MIN else head.mark + 1
+    return Slice(list(task.run(Cell(start, ends), ordered)), pending, spent, None)
+
+
+def part_of(parts: Sequence[Part], cell: int) -> Part:
+    """The pass to which a cell belongs."""
+    return next(part for part in reversed(parts) if part.first_cell <= cell)
 
 
 def _pickled(snapshot: Snapshot) -> bytes:

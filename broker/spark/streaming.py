@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession, functions as f
+from pyspark.sql.types import StructType
 
 from broker.spark.cells import Cell, bucket_of
 from broker.spark.composites import spark_schema
@@ -24,6 +26,7 @@ from broker.spark.layouts import Layouts, laid_out
 from broker.spark.memory import FOUND, Memory, Part
 from broker.spark.options import seconds
 from broker.spark.packing import CELL, LATEST, PACKED, Packing, Wanted, unpacked
+from broker.spark.remaining import remaining
 from broker.spark.request import (
     checked_rules,
     printed_rules,
@@ -35,7 +38,7 @@ from broker.spark.request import (
 from broker.spark.task import DIGEST, Task
 from matcher.identity import hash_128, printed
 from matcher.model import EventType
-from rules.cutting.splitting import KEY, ByKey, Pass, split
+from rules.cutting.splitting import KEY, ByKey, Pass, Splitting, split
 from rules.engine.order.timers import uses_timer
 from rules.planning.variants import variants
 
@@ -84,41 +87,114 @@ def detect_stream(
     """
     if on_bad not in ("refuse", "drop"):
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
+    delay_ms = math.ceil(seconds("disorder", disorder) * 1e3)
+    query = _planned(
+        events, rules, partition_by, types, time, time_zone, layout, cells, keep, full_cause
+    )
+    warn_whole(query.splitting)
+    warn_unordered(query.form)
+    if not query.parts:
+        return query.nothing()
+    packing = packing_of(query.parts, query.form, drops_bad=on_bad == "drop")
+    packed = [
+        _with_cells(frame, query.form, query.parts)
+        .mapInArrow(packing, PACKED)
+        .withWatermark(LATEST, f"{delay_ms} milliseconds")
+        for frame in query.frames
+    ]
+    # Without the column of the watermark, so that Spark leaves it to us to tell what is late.
+    together = functools.reduce(DataFrame.unionAll, packed).drop(LATEST)
+    found = together.groupBy(CELL).transformWithState(
+        Memory(query.parts, query.plan), FOUND, "Append", "EventTime"
+    )
+    counts = ("events", "late", "dropped", "composites")
+    observed = found.observe(METRICS, *(f.sum(name).alias(name) for name in counts))
+    return observed.mapInArrow(unpacked, query.schema)
+
+
+def detect_remaining(
+    events: Frames,
+    rules: str | Path,
+    checkpoint: str | Path,
+    partition_by: str | None = None,
+    *,
+    types: Collection[str] | None = None,
+    time: str = TIME,
+    time_zone: str | None = None,
+    layout: Layouts | None = None,
+    cells: int = CELLS,
+    keep: str = "events",
+    full_cause: bool = False,
+) -> DataFrame:
+    """The composite events that a stopped query would still find if nothing more came, and that its
+    sink does not have: what waits for the watermark is evaluated as the end of the streams.
+
+    ``checkpoint`` is the query's ``checkpointLocation``, which stays as it is: a query that goes on
+    from it finds these events again, with the same ids, unless rows that follow change them. The
+    other arguments are those that ``detect_stream`` was given.
+
+    Raises what ``detect_stream`` raises, and OtherCheckpoint for a checkpoint of other arguments.
+    """
+    query = _planned(
+        events, rules, partition_by, types, time, time_zone, layout, cells, keep, full_cause
+    )
+    if not query.parts:
+        return query.nothing()
+    return remaining(query.session, str(checkpoint), query.parts, query.plan).mapInArrow(
+        unpacked, query.schema
+    )
+
+
+# --- what is asked ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """A query over streams as it was asked for: frames in one form, and the passes of its rules.
+    ``plan`` is what a checkpoint belongs to, in 32 digits; ``schema`` is of the composite events.
+    """
+
+    session: SparkSession
+    frames: Sequence[DataFrame]
+    form: Form
+    splitting: Splitting
+    parts: tuple[Part, ...]
+    plan: str
+    schema: StructType
+
+    def nothing(self) -> DataFrame:
+        """No composite events."""
+        return self.session.createDataFrame([], self.schema)
+
+
+def _planned(
+    events: Frames,
+    rules: str | Path,
+    partition_by: str | None,
+    types: Collection[str] | None,
+    time: str,
+    time_zone: str | None,
+    layout: Layouts | None,
+    cells: int,
+    keep: str,
+    full_cause: bool,
+) -> _Query:
     if cells < 1:
         raise ValueError(f"cells is at least 1, not {cells}")
     if keep not in ("events", "engine"):
         raise ValueError(f"keep is 'events' or 'engine', not {keep!r}")
-    delay_ms = math.ceil(seconds("disorder", disorder) * 1e3)
     events, time, times = laid_out(events, layout, time, time_zone)
     ruleset = checked_rules(rules, events, time)
     splitting = split(ruleset, (KEY,), partition_by)
     wanted = wanted_types(ruleset, types)
     frames, form = wide_parts(events, ruleset, time, times)
     session = _streaming_session(events)
-    warn_whole(splitting)
-    warn_unordered(form)
     keeps_engine = keep == "engine"
     parts = parts_of(
         splitting.passes, form, cells, wanted, keeps_engine=keeps_engine, full_cause=full_cause
     )
     plan = printed(hash_128(printed_rules(rules), str(form), str(cells), str(partition_by), keep))
-    if not parts:
-        return session.createDataFrame([], spark_schema(wanted))
-    packing = packing_of(parts, form, drops_bad=on_bad == "drop")
-    packed = [
-        _with_cells(frame, form, parts)
-        .mapInArrow(packing, PACKED)
-        .withWatermark(LATEST, f"{delay_ms} milliseconds")
-        for frame in frames
-    ]
-    # Without the column of the watermark, so that Spark leaves it to us to tell what is late.
-    together = functools.reduce(DataFrame.unionAll, packed).drop(LATEST)
-    found = together.groupBy(CELL).transformWithState(
-        Memory(parts, plan), FOUND, "Append", "EventTime"
-    )
-    counts = ("events", "late", "dropped", "composites")
-    observed = found.observe(METRICS, *(f.sum(name).alias(name) for name in counts))
-    return observed.mapInArrow(unpacked, spark_schema(wanted))
+    return _Query(session, frames, form, splitting, parts, plan, spark_schema(wanted))
 
 
 # --- how the passes are laid out ----------------------------------------------------------------

@@ -13,15 +13,17 @@ from cut_cases import Cut, cut_case, found_in_whole, identity
 from rule_texts import SCHEMAS
 from spark_frames import ARROW, NAMES, composite_events, events_of, form_of, wide_rows
 
-from broker.spark import detect_stream, streaming
+from broker.spark import detect_remaining, detect_stream, streaming
 from broker.spark.columns import from_bytes
-from broker.spark.memory import Memory
+from broker.spark.memory import Memory, OtherCheckpoint
+from broker.spark.remaining import ending
 from broker.spark.streaming import METRICS, packing_of, parts_of
 from matcher.model import MICROSECONDS, Event
 from rules.cutting.splitting import KEY, ByKey, split
 
 CASES, FIRST = int(os.environ.get("REXMQ_CASES", "40")), int(os.environ.get("REXMQ_SEED", "0"))
 DAY = 86_400 * MICROSECONDS
+PIECE = ("number", "first", "last", "events")
 KINDS = {one.name: one.kind for schema in SCHEMAS.values() for one in schema.attributes}
 
 
@@ -136,6 +138,25 @@ class Stream:
         latest = max(event.time for event in events) // 1000 - disorder // 1000
         self.watermark = max(self.watermark, latest)
 
+    def remaining(self) -> list[pa.RecordBatch]:
+        """What the cells would find at the end, out of states as Spark gives them."""
+        found = []
+        for number, cell in self.cells.items():
+            *numbers, plan = cell.values["head"].get()
+            head = dict(zip(("mark", "first", "pending", "pieces"), numbers, strict=True))
+            states = [{"head": head | {"plan": plan}}]
+            states += [
+                {"pieces": dict(zip(PIECE, (*key, *value), strict=True))}
+                for key, value in cell.pieces.items()
+            ]
+            engine = cell.values["engine"].get()
+            states += [{"engine": engine[0]}] if engine else []
+            names = ("head", "pieces", "engine")
+            rows = [{"cell": number, **dict.fromkeys(names), **state} for state in states]
+            packed = ending(self.parts)(pa.Table.from_pylist(rows))
+            found += map(from_bytes, packed.column("found").to_pylist())
+        return found
+
     def fire(self) -> None:
         for number, cell in self.cells.items():
             for timer in sorted(one for one in cell.timers if one <= self.watermark):
@@ -173,7 +194,7 @@ class Stream:
 
 
 def test_memories_of_cells_find_what_the_whole_finds():
-    tried = fired = endless = 0
+    tried = fired = endless = remained = 0
     seed = FIRST
     while tried < CASES:
         cut, random = stream_case(seed), Random(seed)
@@ -193,7 +214,13 @@ def test_memories_of_cells_find_what_the_whole_finds():
         fired += len(whole) > 0
         endless += len(whole) > 0 and is_endless(cut)
         ours = sorted(composite_events(stream.found), key=identity)
-        check(ours, whole, f"seed {seed - 1}, {disorder} us out of order\n{cut.text}")
+        told = f"seed {seed - 1}, {disorder} us out of order\n{cut.text}"
+        check(ours, whole, told)
+        remaining = composite_events(stream.remaining())
+        ours = sorted([*ours, *remaining], key=identity)
+        check(ours, sorted(found_in_whole(cut), key=identity), f"{told}\nat the end")
+        remained += len(remaining)
+    assert remained > CASES
     assert fired > CASES // 4
     assert endless > CASES // 20
 
@@ -310,6 +337,39 @@ def test_a_stream_stopped_and_restarted_finds_what_the_whole_finds(spark, tmp_pa
         counts = [one.observedMetrics[METRICS] for one in progress]
         assert sum(one["late"] or 0 for one in counts) == 0
         assert sum(one["composites"] or 0 for one in counts) == len(sink.found())
+
+
+@pytest.mark.parametrize("keep", ["events", "engine"])
+def test_what_remains_at_the_end_is_found_and_the_query_may_still_go_on(spark, tmp_path, keep):
+    """The first half of the day, its end, and then the second half all the same."""
+    cases = (stream_case(seed) for seed in range(FIRST, FIRST + 10**6))
+    cut = next(case for case in cases if case and len(found_in_whole(case)) > 20)
+    events = sorted(cut.events, key=lambda event: event.time)
+    middle = next(at for at in range(len(events) // 2, len(events)) if is_between(events, at))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    sink = Sink()
+    for number, half in enumerate((events[:middle], events[middle:])):
+        write_batch(folder, number, half)
+        run_stream(spark, folder, sink, cut.text, 40 * MICROSECONDS, cells=2, keep=keep)
+        came = Cut(cut.rules, tuple(events[: middle if number == 0 else None]), (KEY,), cut.parts)
+        stream = spark.readStream.schema(schema_of_files()).parquet(str(folder))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame = detect_remaining(
+                stream, cut.text, tmp_path / "checkpoint", cells=2, keep=keep, full_cause=True
+            )
+        remaining = events_of(frame)
+        assert remaining
+        ours = sorted([*sink.found(), *remaining], key=identity)
+        check(ours, sorted(found_in_whole(came), key=identity), cut.text)
+    with pytest.raises(OtherCheckpoint, match="made with other rules, columns or cells"):
+        detect_remaining(stream, cut.text, tmp_path / "checkpoint", cells=3, keep=keep)
+
+
+def is_between(events: list[Event], at: int) -> bool:
+    """Whether no two simultaneous events are parted there."""
+    return events[at - 1].time < events[at].time
 
 
 PAIRS = """
