@@ -25,7 +25,6 @@ from pyspark.sql.types import StructType
 
 from broker.client.logs import NOWHERE, BrokerLog, logged_types
 from broker.client.manager import RuleManager
-from broker.client.past import Past
 from broker.client.start import start_time
 from broker.errors import BrokerError, RefusedError
 from broker.schemas import type_of
@@ -229,6 +228,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from self._read(partition)
 
     def _read(self, span: Span) -> Iterator[pa.RecordBatch]:
+        # Spark plans in processes that import all anew, and need no filters.
+        from broker.client.past import Past
+
         begin = start_time(self._options.start)
         schemas = {one.name: one for one in self._types}
         past = Past(self._options.filters, (), schemas, TIME_MIN if begin is None else begin)

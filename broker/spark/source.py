@@ -1,7 +1,8 @@
 """The data source ``rexmq``: ``spark.dataSource.register(RexmqDataSource)`` makes it known.
 
 Spark plans a read or a write in a process of its own and sends what it gets from here to the
-tasks, so nothing that is made here may hold a connection.
+tasks, so nothing that is made here may hold a connection. Such a process imports everything anew,
+so what only reads of logs need is imported there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from broker.spark.environment import verify_workers
 from broker.spark.errors import in_a_sentence
-from broker.spark.log_stream import LogReader, LogStream
 from broker.spark.options import ReadOptions, StreamOptions, WriteOptions
 from broker.spark.reading import Reader, schema_of, types_of
 from broker.spark.target import Target
@@ -46,18 +46,24 @@ class RexmqDataSource(DataSource):
         with in_a_sentence(ValueError):
             if self.options.get("for"):
                 return schema_of(types_of(ReadOptions.of(self.options)))
+            from broker.spark.log_stream import LogStream
+
             return LogStream(StreamOptions.of(self.options)).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         with in_a_sentence(ValueError):
             if not self.options.get("for"):
+                from broker.spark.log_stream import LogReader
+
                 return LogReader(StreamOptions.of(self.options))
             options = ReadOptions.of(self.options)
             return Reader(options, types_of(options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For ``spark.readStream``."""
+        from broker.spark.log_stream import LogStream
+
         with in_a_sentence(ValueError):
             return LogStream(StreamOptions.of(self.options))
 

@@ -24,7 +24,6 @@ import numpy as np
 
 from broker.errors import StoreError
 from broker.store.entries import message_of
-from matcher.contents import marks_of
 from matcher.joining import are_alike, concatenated
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from matcher.traces import TraceContexts
@@ -279,6 +278,8 @@ def _once(batches: Sequence[EventBatch]) -> tuple[list[EventBatch], Int64s]:
 
 def _repeats(batch: EventBatch) -> list[int]:
     """The places of events that stand in the batch before."""
+    from matcher.contents import marks_of  # which compiles: half a second that few readers need
+
     named = zip(batch.ids.source.tolist(), batch.ids.printed(), marks_of(batch), strict=True)
     known, repeats = set[tuple[str, str, bytes]](), list[int]()
     for place, name in enumerate(named):

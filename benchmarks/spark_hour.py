@@ -1,0 +1,222 @@
+"""An hour of ``detect_stream`` with a million keys: does its state stay flat, does it keep up?
+
+    python -m benchmarks.spark_hour --folder F [--minutes 60] [--keys 1000000] [--rate 3000]
+
+Files of readings are written every five seconds, of keys in no order; one query runs the rule of
+``benchmarks.spark_scale`` over them, a micro-batch each half minute, with a window of twenty
+minutes. A third of the way its driver is killed, at two thirds it is stopped; it goes on from its
+checkpoint each time. A line for each minute: rows behind, seconds of the last micro-batch, the
+state as Spark counts it, the checkpoint on the disk, memory of Java and of Python's workers.
+
+At the end ``detect_remaining`` gives what still waits, and all that was found is compared with
+``detect`` over the files. Exit status 1 if anything is lost, twice or wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.processes import stop_children_on_sigterm
+from benchmarks.spark_scale import SWING, WITHIN_S
+
+LOT_S, TRIGGER, DISORDER = 5, "30 seconds", "10 s"
+RULE = SWING.replace(f"{WITHIN_S} s", "20 min")
+SCHEMA = "time timestamp, area string, room long, value double, dry boolean, sequence long"
+
+
+class Files(threading.Thread):
+    """Files of readings, one a lot, until it is told to end; ``count`` readings are written."""
+
+    def __init__(self, folder: Path, rate: int, keys: int) -> None:
+        super().__init__(daemon=True)
+        self._folder, self._rate, self._keys = folder, rate, keys
+        self._ends = threading.Event()
+        self._random = np.random.default_rng(1)
+        self.count = 0
+
+    def run(self) -> None:
+        """Keep to the rate by the clock."""
+        due = time.monotonic()
+        while not self._ends.wait(max(0.0, due - time.monotonic())):
+            due += LOT_S
+            rows = self._rate * LOT_S
+            numbers = np.arange(self.count, self.count + rows)
+            areas = self._random.integers(0, self._keys, rows)
+            table = pa.table(
+                {
+                    "time": pa.array(numbers * (10**6 // self._rate)).view(
+                        pa.timestamp("us", "UTC")
+                    ),
+                    "area": pa.array([f"area{area}" for area in areas.tolist()]),
+                    "room": numbers % 40,
+                    "value": self._random.random(rows),
+                    "dry": np.zeros(rows, bool),
+                    "sequence": numbers,
+                }
+            )
+            whole = self._folder.parent / "whole.parquet"
+            pq.write_table(table, whole)
+            whole.rename(self._folder / f"{self.count:09}.parquet")
+            self.count += rows
+
+    def end(self) -> None:
+        """Write no more."""
+        self._ends.set()
+        self.join()
+
+
+def streamed(session: Any, folder: Path, **trigger: Any) -> Any:
+    """The query, begun or gone on with."""
+    from broker.spark import detect_stream
+
+    warnings.simplefilter("ignore")
+    rows = session.readStream.schema(SCHEMA).parquet(str(folder / "in"))
+    found = detect_stream({"Reading": rows}, RULE, disorder=DISORDER)
+    writer = found.writeStream.format("parquet").option("checkpointLocation", str(folder / "to"))
+    return writer.trigger(**trigger).start(str(folder / "out"))
+
+
+def drive(folder: Path) -> None:
+    """Run the query for ever, or until a file ``stop`` is there; its progress goes to a file."""
+    from broker.spark import local_session
+
+    session = local_session(2, "3g")
+    session.sparkContext.setLogLevel("OFF")
+    query = streamed(session, folder, processingTime=TRIGGER)
+    while query.isActive and not (folder / "stop").exists():
+        if query.lastProgress:
+            (folder / "progress.new").write_text(query.lastProgress.json)
+            (folder / "progress.new").rename(folder / "progress")
+        time.sleep(2)
+    query.stop()
+    session.stop()
+
+
+def started(folder: Path) -> subprocess.Popen[bytes]:
+    (folder / "stop").unlink(missing_ok=True)
+    log = (folder / "driver.log").open("a")
+    command = [sys.executable, "-m", "benchmarks.spark_hour", "--folder", str(folder), "--drive"]
+    return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+
+def told(folder: Path, process: int, written: int) -> str:
+    """The line of a minute."""
+    path = folder / "progress"
+    progress = json.loads(path.read_text()) if path.exists() else {}
+    states = progress.get("stateOperators") or [{}]
+    seconds = progress.get("durationMs", {}).get("triggerExecution", 0) / 1e3
+    disk = sum(file.stat().st_size for file in present(folder / "to"))
+    java, python = memory_of(process)
+    return (
+        f"batch {progress.get('batchId', '-')}: {seconds:.1f} s for "
+        f"{progress.get('numInputRows', 0):,} rows; {written:,} written; "
+        f"state {states[0].get('numRowsTotal', 0):,} rows, "
+        f"{states[0].get('memoryUsedBytes', 0) / 2**20:.0f} MiB; "
+        f"checkpoint {disk / 2**20:.0f} MiB; "
+        f"Java {java:.0f} MiB, Python {python:.0f} MiB; load {os.getloadavg()[0]:.1f}"
+    )
+
+
+def present(folder: Path) -> Iterator[Path]:
+    """The files below a folder that are still there when they are looked at."""
+    for place, _, names in os.walk(folder):
+        yield from (path for name in names if (path := Path(place, name)).exists())
+
+
+def memory_of(process: int) -> tuple[float, float]:
+    """Resident memory of the Java and the Python processes below a process, in MiB."""
+    java = python = 0.0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(path.name)) != process:
+                continue
+            status = (path / "status").read_text()
+            command = (path / "comm").read_text()
+        except (OSError, ProcessLookupError):
+            continue
+        kept = next((line for line in status.splitlines() if line.startswith("VmRSS")), "x 0 kB")
+        if "java" in command:
+            java += int(kept.split()[1]) / 1024
+        else:
+            python += int(kept.split()[1]) / 1024
+    return java, python
+
+
+def compared(folder: Path) -> tuple[int, int, int]:
+    """How many composite events there are, were lost or wrong, and came twice."""
+    from broker.spark import detect, detect_remaining, local_session
+
+    session = local_session(2, "3g")
+    session.sparkContext.setLogLevel("OFF")
+    streamed(session, folder, availableNow=True).awaitTermination()
+    rows = session.read.schema(SCHEMA).parquet(str(folder / "in"))
+    whole = detect({"Reading": rows}, RULE)
+    stream = session.readStream.schema(SCHEMA).parquet(str(folder / "in"))
+    rest = detect_remaining({"Reading": stream}, RULE, folder / "to")
+    ours = session.read.parquet(str(folder / "out")).unionByName(rest)
+    counts = {row["id"]: row["count"] for row in ours.groupBy("id").count().collect()}
+    ids = {row["id"] for row in whole.select("id").collect()}
+    session.stop()
+    return len(ids), len(ids ^ counts.keys()), sum(count > 1 for count in counts.values())
+
+
+def main() -> int:
+    """Run an hour; the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--rate", type=int, default=3_000, help="readings a second")
+    parser.add_argument("--drive", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    folder: Path = asked.folder
+    if asked.drive:
+        drive(folder)
+        return 0
+    stop_children_on_sigterm()
+    (folder / "in").mkdir(parents=True)
+    files = Files(folder / "in", asked.rate, asked.keys)
+    files.start()
+    driver = started(folder)
+    minutes = round(asked.minutes)
+    for minute in range(1, minutes + 1):
+        time.sleep(60)
+        print(f"{minute:>3} min: {told(folder, driver.pid, files.count)}", flush=True)
+        if minute == minutes // 3:
+            os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+            print("the driver is killed, and started again", flush=True)
+            driver = started(folder)
+        elif minute == 2 * minutes // 3:
+            (folder / "stop").touch()
+            driver.wait()
+            print("the query is stopped, and started again", flush=True)
+            driver = started(folder)
+    files.end()
+    (folder / "stop").touch()
+    driver.wait()
+    count, wrong, twice = compared(folder)
+    found = f"{count:,} composite events; {wrong} lost or wrong; {twice} twice"
+    print(f"{files.count:,} readings; {found}")
+    return int(wrong > 0 or twice > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
