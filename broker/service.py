@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -47,6 +48,7 @@ from routing.installed import load_installed
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
 from rules.engine import settled
+from rules.patience import PATIENCE
 from runtime.ageing import Ageing
 from runtime.compiling import awaited
 from runtime.compiling.compiled import IS_KNOWN, KNOWN
@@ -141,6 +143,7 @@ class Service:
             are_known = self._gate is not None or not any(map(is_open_to_others, self.endpoints))
             node = replace(self._configuration.node, matching=matching, drainable=are_known)
             node = self._affordable(node)
+            PATIENCE.begin(time.monotonic, time.thread_time)
             self._host = make_host(self._configuration, transport, node)
             if self._gate is not None:
                 self._host.change_rights(self._gate.users)

@@ -248,7 +248,7 @@ class Deployments:
         added = []
         for rule in rules:
             self._serial += 1
-            named = _by_itself(rule).named(rule_id(rule.name, version))
+            named = _by_itself(rule).named(rule_id(rule.name, version), owner)
             added.append(Deployed(named, since, version, self._serial, owner=owner))
             self._versions[rule.name] = version
             self._take_turn(named.name)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from matcher.identity import plain_name
 from matcher.times import time_text
+from rules.patience import SAID
 
 COMPOSITES_MAX = 1_000_000
 """Composite events that a rule may have at one instant, unless somebody says otherwise."""
@@ -32,7 +33,8 @@ then, and so many at least.
 class Overrun:
     """A rule that has ended: at ``instant``, in microseconds, it has more than ``most`` matches; or
     ``most`` is 0, and a signal has ended the process twice while the rule was evaluated
-    (:mod:`rules.engine.order.last_words`).
+    (:mod:`rules.engine.order.last_words`), or its ``pattern`` takes too long
+    (:mod:`rules.patience`).
 
     ``until`` is the first instant at which it does not hold.
     """
@@ -40,6 +42,7 @@ class Overrun:
     rule: str
     instant: int
     most: int = 0
+    pattern: str | None = None
 
     @property
     def until(self) -> int:
@@ -48,6 +51,10 @@ class Overrun:
 
     def __str__(self) -> str:
         name = plain_name(self.rule)
+        if self.pattern is not None:
+            return (
+                f"rule {name} has ended at {time_text(self.instant)} with {self.pattern!r}: {SAID}"
+            )
         if not self.most:
             return (
                 f"rule {name} was being evaluated when a signal ended the broker, twice; "

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 from matcher.model import EventType, Kind
 from rules.terms import (
@@ -36,6 +36,7 @@ from rules.terms import (
     Comparison,
     Expression,
     Literal,
+    TextFunction,
     Window,
     Within,
     aggregates_in,
@@ -168,6 +169,8 @@ class Rule:
     together: int | None = None
     latest: int = 0
     alternatives: tuple[Rule, ...] = ()
+    owner: str | None = field(default=None, compare=False)
+    """The user who pays for the time of its patterns (rules.patience); None: nobody."""
     used_types: tuple[EventType, ...] = field(init=False, repr=False, compare=False)
     """Every event type the rule reads, terminator first, each once, aggregates included."""
     wiring: Wiring = field(init=False, repr=False, compare=False)
@@ -192,13 +195,27 @@ class Rule:
         """
         return hash((self.name, self.text))
 
-    def named(self, name: str) -> Rule:
+    def named(self, name: str, owner: str | None = None) -> Rule:
         """The same rule by another name, quickly: what follows from the rest is kept."""
         other = object.__new__(Rule)
         for one in _FIELDS:
             object.__setattr__(other, one, getattr(self, one))
         object.__setattr__(other, "name", name)
+        object.__setattr__(other, "owner", owner)
         return other
+
+    def uses(self, function: TextFunction) -> bool:
+        """Whether a function of texts stands anywhere in it."""
+        pending: list[Any] = [self]
+        while pending:
+            one = pending.pop()
+            if one == function:
+                return True
+            if isinstance(one, tuple):
+                pending += one
+            elif is_dataclass(one):
+                pending += (getattr(one, each.name) for each in fields(one) if each.compare)
+        return False
 
     @property
     def opening(self) -> tuple[EventType, ...]:

@@ -16,6 +16,7 @@ from matcher.single import Single
 from rules.checking.expressions import Expressions
 from rules.checking.scope import Report, Scope, Types
 from rules.errors import Problem, RuleErrors
+from rules.patience import PATIENCE, TooSlow
 from rules.pattern import TIMER
 from rules.planning.columnar import satisfied
 from rules.planning.rowwise import Evaluate, evaluator, is_satisfied
@@ -23,7 +24,7 @@ from rules.syntax import ast
 from rules.syntax.parser import parse_filter
 from rules.syntax.printer import print_event
 from rules.syntax.words import is_longer
-from rules.terms import TIME, AttributeOf, Expression, nodes_of
+from rules.terms import TIME, AttributeOf, Expression, OfText, nodes_of
 from rules.texts import size_of
 
 WORDS_MAX = 2_500
@@ -43,10 +44,19 @@ class Subscription:
     type: EventType
     conditions: tuple[Expression, ...]
     text: str
+    payer: str | None = field(default=None, compare=False)
+    """The user who pays for the time of its patterns (rules.patience); None: nobody."""
+    otherwise: bool = field(default=False, compare=False)
+    """Whether it matches all events, or none and is noted as paused, while its payer has no time
+    left."""
     _evaluators: tuple[Evaluate, ...] = field(init=False, compare=False, repr=False)
+    _is_paid: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_evaluators", tuple(map(evaluator, self.conditions)))
+        nodes = (node for condition in self.conditions for node in nodes_of(condition))
+        has_pattern = any(isinstance(one, OfText) and one.function.pattern for one in nodes)
+        object.__setattr__(self, "_is_paid", has_pattern and self.payer is not None)
 
     def mask(self, batch: EventBatch) -> Bools:
         """bool[n]: which events of a batch of this type are asked for.
@@ -55,6 +65,18 @@ class Subscription:
         """
         if batch.type is not self.type and batch.type != self.type:
             raise ValueError(f"a batch of {batch.type} for a subscription to {self.type}")
+        return self._paid(batch) if self._is_paid else self._mask(batch)
+
+    def _paid(self, batch: EventBatch) -> Bools:
+        try:
+            with PATIENCE.paying(self.payer):
+                return self._mask(batch)
+        except TooSlow:
+            if not self.otherwise:
+                PATIENCE.paused.append(self)
+            return np.full(len(batch), self.otherwise)
+
+    def _mask(self, batch: EventBatch) -> Bools:
         if isinstance(batch, Single):
             return np.array([is_satisfied(self._evaluators, batch.row.values)], np.bool_)
         if len(batch) > FEW:
@@ -65,6 +87,8 @@ class Subscription:
 
     def takes(self, event: Single) -> bool:
         """Whether an event of this type is asked for."""
+        if self._is_paid:
+            return bool(self._paid(event)[0])
         return is_satisfied(self._evaluators, event.row.values)
 
 

@@ -16,6 +16,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 
 from matcher.model import Value
+from rules.patience import PATIENCE
 from rules.terms import TextFunction
 
 UNDEFINED = -1
@@ -122,13 +123,18 @@ _BY_NAME: Mapping[str, Callable[[str], Value | None]] = {
 
 
 def results_of(function: TextFunction, texts: Sequence[str]) -> list[Value | None]:
-    """The results of a function over texts; None where that is undefined."""
+    """The results of a function over texts; None where that is undefined.
+
+    Raises TooSlow for a pattern that whoever pays has no time left for (rules.patience).
+    """
     if function.network:
         return list(map(_is_in(function.network), texts))
     if function.pattern is None:
         return list(map(_BY_NAME[function.name], texts))
     looked = ["" if len(text) > TEXT_MAX else text for text in texts]
-    found = _found(looked, function.pattern)
+    found = PATIENCE.evaluate(
+        function.pattern, looked, functools.partial(_found, pattern=function.pattern)
+    )
     if looked == texts:
         return found
     return [

@@ -40,6 +40,7 @@ from routing.errors import Refusal
 from routing.messages import EVERYTHING, Code, Rights, Subscribe, WhenFull
 from routing.permission import EVERY_TYPE
 from rules.engine.engine import Detections
+from rules.patience import PATIENCE, SAID
 from rules.pattern import TIMER
 
 WORK_MAX = 100_000
@@ -274,6 +275,17 @@ class Sinks:
                     now = replace(one, problem=problem)
                     sink.interests.add(now)
                     paused.append((sink, now))
+        return paused
+
+    def pause_slow(self) -> list[tuple[Sink, Interest]]:
+        """Pause the subscriptions whose patterns take too long (rules.patience); gives them."""
+        slow, paused = set(map(id, PATIENCE.take_paused())), []
+        for sink in self._sinks.values():
+            for one in [each for each in sink.interests if id(each.filter) in slow]:
+                now = replace(one, filter=None, problem=SAID)
+                sink.interests.add(now)
+                self._indices[one.type_name].forget()
+                paused.append((sink, now))
         return paused
 
     def remove(self, peer: Peer) -> None:

@@ -57,6 +57,8 @@ class Interest:
     """The work that an event is to it (rules.subscription); nothing where it is matched together
     with others.
     """
+    payer: str = ""
+    """The user who pays for the time of its patterns (rules.patience)."""
 
     def checked(self, schemas: Mapping[str, EventType]) -> Interest:
         """The same with its filter checked against its type, if that is known.
@@ -85,6 +87,7 @@ class Interest:
             return replace(self, filter=None, schema=None, work=self._work())
         found = parse_subscription(self.text, schemas)
         work = 0 if sketch_of(found.conditions, schema).is_whole else self._work()
+        found = replace(found, payer=self.payer)
         return replace(self, filter=found, schema=schema, problem=None, work=work)
 
     def _work(self) -> int:
@@ -113,7 +116,7 @@ def interest(
             check_filter(text)
     except RuleErrors as errors:
         raise Refusal(Code.BAD_FILTER, str(errors)) from None
-    made = Interest(number, text, name, None, asked=asked)
+    made = Interest(number, text, name, None, asked=asked, payer=rights.user)
     return made.taken(schemas) if again else made.checked(schemas)
 
 
@@ -125,7 +128,7 @@ def interest_in(number: int, schema: EventType, rights: Rights = EVERYTHING) -> 
         text = narrowed(rights, f"{spelled(schema.name)}()")
     except Refusal:
         return None
-    made = Interest(number, text, schema.name, None, asked=EVERY_TYPE)
+    made = Interest(number, text, schema.name, None, asked=EVERY_TYPE, payer=rights.user)
     return made.taken({schema.name: schema})
 
 

@@ -52,7 +52,7 @@ def known_rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> t
     for facts in rules[same:]:
         one = others.get(facts)
         if one is None or one.serial <= serial:
-            rule = _rule(facts.id, facts.text, schemas)
+            rule = _rule(facts, schemas)
             one = Deployed(rule, facts.since, facts.version, serial + 1, facts.until, facts.owner)
         serial = one.serial
         found.append(one)
@@ -69,14 +69,14 @@ def load_ahead(types: Iterable[EventType], rules: Iterable[RuleFacts]) -> Iterat
     for facts in rules:
         rule = _rules.get((facts.id, facts.text))
         if rule is None or not _speaks_of(rule, schemas):
-            yield _rule(facts.id, facts.text, schemas)
+            yield _rule(facts, schemas)
 
 
-def _rule(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:
+def _rule(facts: RuleFacts, schemas: Mapping[str, EventType]) -> Rule:
     """The rule of a text. Types come and go, but mostly not those that it speaks of."""
-    rule = _rules.get((name, text))
+    rule = _rules.get((facts.id, facts.text))
     if rule is None or not _speaks_of(rule, schemas):
-        rule = _rules[name, text] = _loaded(name, text, schemas)
+        rule = _rules[facts.id, facts.text] = _loaded(facts, schemas)
     return rule
 
 
@@ -86,12 +86,13 @@ def _speaks_of(rule: Rule, schemas: Mapping[str, EventType]) -> bool:
     return all(schemas.get(one.name) == one for one in types if one != TIMER)
 
 
-def _loaded(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:
+def _loaded(facts: RuleFacts, schemas: Mapping[str, EventType]) -> Rule:
+    name, text = facts.id, facts.text
     known = {word: schemas[word] for word in _words(text) if word in schemas}
     loaded = load(text, file=name, known=known).rules
     if len(loaded) != 1:
         raise RuleErrors([Problem(f"expected one rule, {name}, found {len(loaded)}")])
-    return loaded[0].named(name)
+    return loaded[0].named(name, facts.owner)
 
 
 def _words(text: str) -> Collection[str]:

@@ -10,7 +10,7 @@ are due at once, are on their way before the engine gets to work on them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from matcher.identity import plain_name
@@ -57,6 +57,7 @@ from routing.traced import with_traces
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING
 from rules.overrun import Overrun
+from rules.patience import PATIENCE
 
 NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
@@ -362,6 +363,8 @@ class Service:
         self.rates.received += events
         unseen = batches if source.whole is None else self._beyond.news(batches)
         self._sinks.offer(unseen, None if len(unseen) == 1 else in_sequence(unseen))
+        if PATIENCE.paused:
+            self._pause_slow()
         if not self.gathers:
             for sink in self._sinks.touched.values():
                 self._send_due(sink)
@@ -538,9 +541,20 @@ class Service:
             elif name not in schemas:
                 del self._overrun_types[name]
                 changed += self._sinks.pause(name, reason)
+        self._tell_paused(changed)
+
+    def _tell_paused(self, changed: Iterable[tuple[Sink, Interest]]) -> None:
         for sink, interest in changed:
             for peer, number in sink.clients(interest.number):
                 self._send(peer, messages.SubscriptionPaused(number, interest.problem))
+
+    def _pause_slow(self) -> None:
+        """Pause what has matched nothing, for its user has no time left for patterns."""
+        paused = self._sinks.pause_slow()
+        for sink, one in paused:
+            fields = {"user": sink.rights.user, "sink": sink.name, "reason": one.problem}
+            self._log("warning", "subscription paused", number=one.number, **fields)
+        self._tell_paused(paused)
 
     # --- rules ---
 
@@ -656,9 +670,9 @@ class Service:
         soon as no rule names that any more.
         """
         here = [overrun for overrun in self._overruns if overrun.rule == rule]
-        most = here[-1].most if here else self._config.composites_per_instant_max
-        overrun = Overrun(rule, until - 1, most)
-        self._overrun_types[type_name] = str(overrun)
+        unsaid = Overrun(rule, until - 1, self._config.composites_per_instant_max)
+        reason = str(here[-1]) if here else f"{unsaid}, or for its slow patterns (matches)"
+        self._overrun_types[type_name] = reason
         self.check_interests()
 
     # --- after every input ---
@@ -696,6 +710,8 @@ class Service:
                 self._report(engine.conflicting.pop())
             for overrun in engine.take_overruns() if engine.overruns else ():
                 self._take_overrun(overrun)
+        if PATIENCE.paused:
+            self._pause_slow()
         for sink in self._sinks.take_touched():
             if sink.has_any:  # most have got all of it before the engine began
                 self._deliver(sink)

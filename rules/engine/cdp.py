@@ -476,6 +476,8 @@ class CdpEngine(Catalogued):
         ``may_wait``: they need not if all that is due is that events enter columns.
         """
         catalogue = self._catalogue
+        if self._strings.given_up:
+            self._end_slow()
         old = catalogue.groups.marks if self._clock else None
         has_risen = catalogue.advance_groups(marks)
         groups = catalogue.groups
@@ -542,6 +544,16 @@ class CdpEngine(Catalogued):
         name = self._linker.by_number[counters[layout.ENDED_RULE]].deployed.rule.name
         self._linker.end(self._catalogue.end(name))
         self._overruns.append(Overrun(name, counters[layout.INSTANT], self._yield_max))
+
+    def _end_slow(self) -> None:
+        """Let rules end whose patterns take too long: at their marks, before any is evaluated."""
+        functions, self._strings.given_up = dict.fromkeys(self._strings.given_up), []
+        for name, (linked, *_) in self._linker.linked.items():
+            slow = [one for one in functions if linked.deployed.rule.uses(one)]
+            if slow and not self._catalogue.has_ended(name):
+                self._linker.end(self._catalogue.end(name))
+                last = max(self.mark(name), TIME_MIN + 1) - 1
+                self._overruns.append(Overrun(name, last, pattern=slow[0].pattern))
 
     def finish(self) -> Detections:
         """The third step: what was detected."""

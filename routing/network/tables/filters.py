@@ -7,7 +7,7 @@ neighbours that want the same; in a large network each of them is asked for thou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from matcher.model import EventType
@@ -46,7 +46,9 @@ def _shared(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
 
 def _made(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
     interests = [one for text in texts if (one := known_interest(text, schema)) is not None]
-    filters = {one.text: one.filter for one in interests if one.filter is not None}
+    fitting = ((one.text, one.filter) for one in interests if one.filter is not None)
+    # The brokers beyond filter once more: rather too many events than slow ones.
+    filters = {text: replace(one, otherwise=True) for text, one in fitting}
     demand = None
     if schema is not None and 0 < len(filters) < MANY:
         demand = Demand(schema)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.model import Int64s, Kind
+from rules.patience import PATIENCE, TooSlow
 from rules.terms import TextFunction
 from rules.texts import UNDEFINED, results_of
 from runtime.memory import filled, first_length, grown, zeros
@@ -114,16 +115,25 @@ class Interner(Texts):
         self._table = zeros((0, first_length(16)), np.int64)  # the same, a row for each function
         self._functions: list[TextFunction | None] = []
         self._users: Counter[TextFunction] = Counter()
+        self.payer: str | None = None
+        """The user who pays for patterns that come to be used (rules.patience)."""
+        self._payers: list[str | None] = []
+        self.given_up: list[TextFunction] = []
+        """Patterns that are undefined for strings of late: whoever pays has no time left."""
+        self._unsure: set[TextFunction] = set()  # those that were given up at any time
 
     def use(self, function: TextFunction) -> int:
         """The number of a function, with one more user: it is worked out for every string."""
         self._users[function] += 1
-        if function in self._functions:
+        if function in self._functions and function not in self._unsure:
             return self._functions.index(function)
-        if None not in self._functions:
+        place = function if function in self._functions else None
+        self._unsure.discard(function)
+        if place not in self._functions:
             self._functions.append(None)
-        number = self._functions.index(None)
-        self._functions[number] = function
+            self._payers.append(None)
+        number = self._functions.index(place)
+        self._functions[number], self._payers[number] = function, self.payer
         self._lay_out()
         self._work_out([number], list(self._codes.values()), list(self._codes))
         return number
@@ -135,6 +145,7 @@ class Interner(Texts):
         self._users[function] -= 1
         if not self._users[function]:
             self._functions[number] = None
+            self._unsure.discard(function)
 
     def code(self, text: str) -> int:
         """The code of a string; a new one when it has none."""
@@ -176,7 +187,13 @@ class Interner(Texts):
         for number in numbers:
             function = self._functions[number]
             assert function is not None
-            results = results_of(function, texts)
+            try:
+                with PATIENCE.paying(self._payers[number]):
+                    results = results_of(function, texts)
+            except TooSlow:
+                self.given_up.append(function)
+                self._unsure.add(function)
+                results = [None] * len(texts)
             if function.kind is Kind.STRING:  # the text in lower case may be a new string itself
                 words = self.codes([str(result) for result in results])
             elif function.kind is Kind.FLOAT:

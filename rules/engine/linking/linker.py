@@ -119,6 +119,7 @@ class Linker:
     ) -> LinkedRule:
         """Enter a rule, or one of its variants, by its plan."""
         tables, assembler = self.tables, Assembler(self._strings)
+        self._strings.payer = deployed.rule.owner
         model = self._model_of(plan, incremental)
         plan = plan if model is None else model.plan
         values = [_value(program, assembler) for program in plan.values]

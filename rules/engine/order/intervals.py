@@ -120,9 +120,9 @@ class Intervals:
             self._settle()
         else:
             detections = self._engine.advance(marks)
+        self.overruns += self._engine.take_overruns()
         if detections is NOTHING:
             return detections
-        self.overruns += self._engine.take_overruns()
         if self._has_versions:
             batches = tuple(map(_with_told_causes, detections.batches))
             return Detections(batches, detections.order)
