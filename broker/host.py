@@ -125,7 +125,8 @@ class Host:
             timer = broker.next_timer()
             pause = LOOK_S if timer is None else min(LOOK_S, timer - clock.now())
             unreachable, self._unreachable = self._unreachable, {}
-            woken = transport.wait(0 if unreachable or self._turns.has_waiting else pause)
+            has_more = unreachable or self._turns.has_waiting or broker.service.has_more
+            woken = transport.wait(0 if has_more else pause)
             message = self._next(now := clock.now())
             self._has_read_all = not self._turns.has_waiting
             if message is not None:
@@ -135,6 +136,8 @@ class Host:
                 else:
                     broker.receive_frames(*message, now)
                 self._turns.rest(clock.now())
+            elif broker.service.has_more:
+                broker.service.settle()
             if unreachable or transport.has_ended:
                 self._lose(unreachable, now)
             if woken:
@@ -176,6 +179,8 @@ class Host:
 
     def close(self, reason: str) -> None:
         """Say goodbye to every client and free the addresses."""
+        while self._broker.service.has_more:
+            self._broker.service.settle()
         self._broker.close(reason, self._clock.now())
         self._carry_out_rest()
         self._transport.close(GOODBYE_S)

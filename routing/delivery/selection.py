@@ -20,6 +20,7 @@ from matcher.filters.constraint import Filter
 from matcher.filters.numbering import Numbering
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, Int64s
+from matcher.single import Single, single_at
 from routing.delivery.delivery_batch import SubscriptionNumbers
 from rules.planning.sketch import sketch_of
 from rules.subscription import Subscription
@@ -86,8 +87,7 @@ class Selection(Generic[_Sink]):
 
     def match(self, batch: EventBatch) -> Iterable[tuple[_Sink, list[Pattern]]]:
         """The sinks that want events of a batch, and which of them because of what."""
-        events, places = self._found(batch)
-        return self._of_one(places) if len(batch) == 1 else self._of(batch, events, places)
+        return self._of_one(batch) if len(batch) == 1 else self._of(batch, *self._found(batch))
 
     def _of(
         self, batch: EventBatch, events: Int64s, places: Int64s
@@ -135,14 +135,18 @@ class Selection(Generic[_Sink]):
         assert name is not None
         return name
 
-    def _of_one(self, places: Int64s) -> list[tuple[_Sink, list[Pattern]]]:
+    def _of_one(self, batch: EventBatch) -> list[tuple[_Sink, list[Pattern]]]:
         """The same as ``match`` of a batch of one event, which is common."""
-        found = {sink: tuple(sorted(only)) for sink, only in self._every.items()}
-        places.sort()  # else they are in an order of the matcher's own
-        for sink, number in map(self._name, places.tolist()):
-            before = found.get(sink)
-            found[sink] = (number,) if before is None else tuple(sorted((*before, number)))
-        return [(sink, [(numbers, None)]) for sink, numbers in found.items()]
+        event = batch if isinstance(batch, Single) else single_at(batch, 0)
+        places = [place for place, one in self._alone.items() if one.takes(event)]
+        if len(self._matcher):
+            matched = self._matcher.match(batch, filters=True).filters
+            assert matched is not None
+            places += matched.tolist()
+        found = {sink: [*only] for sink, only in self._every.items()}
+        for sink, number in map(self._name, sorted(places)):
+            found.setdefault(sink, []).append(number)
+        return [(sink, [(tuple(sorted(numbers)), None)]) for sink, numbers in found.items()]
 
 
 def patterns_of(

@@ -366,7 +366,7 @@ class Service:
         if PATIENCE.paused:
             self._pause_slow()
         if not self.gathers:
-            for sink in self._sinks.touched.values():
+            for sink in self._sinks.due():
                 self._send_due(sink)
         self._detection.push(batches, horizon)
 
@@ -692,9 +692,14 @@ class Service:
         """Settle for all that was gathered; published events, which are due at once, go first."""
         self.gathers = False
         if self._is_unsettled:
-            for sink in self._sinks.touched.values():
+            for sink in self._sinks.due():
                 self._send_due(sink)
             self.settle()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether sinks wait for their turn: it has to ``settle`` again, behind what has come."""
+        return bool(self._sinks.touched)
 
     def settle(self) -> None:
         """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
