@@ -106,10 +106,9 @@ class Node:
             Hello: self._receive_hello,
             messages.StatusRequest: self._receive_status,
             messages.Drain: self._receive_drain,
-            messages.ShowTrace: self._receive_show_trace,
-            messages.ShowNetwork: self._receive_show_network,
+            **dict.fromkeys((messages.ShowTrace, messages.ShowNetwork), self._ask_all),
             **self.inspection.handlers,
-            messages.Heartbeat: self._receive_heartbeat,
+            messages.Heartbeat: lambda link, message: None,  # being heard is all there is to it
             Goodbye: self._receive_goodbye,
         }
         """Messages that a welcomed client may send, each with its handler."""
@@ -360,16 +359,9 @@ class Node:
             link.peer, messages.Confirmed(message.request, {"draining": list(self.draining or ())})
         )
 
-    def _receive_show_trace(self, link: Link, message: messages.ShowTrace) -> None:
-        self._outlet.note_look(link, message.request)
-        self._beyond.ask_all(link, message)
-
-    def _receive_show_network(self, link: Link, message: messages.ShowNetwork) -> None:
+    def _ask_all(self, link: Link, message: messages.ShowTrace | messages.ShowNetwork) -> None:
         self._outlet.note_look(link, message.request)
         self._beyond.ask_all(link, message)
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")
-
-    def _receive_heartbeat(self, link: Link, message: messages.Heartbeat) -> None:
-        """Being heard is all there is to it."""

@@ -44,7 +44,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from msgspec import structs
 
-from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventBatch
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event
 from routing.delivery.delivery_batch import DeliveryBatch, select
 from routing.delivery.shared import Attachment, SharedSink
 from routing.delivery.subscriptions import Interest
@@ -484,7 +484,8 @@ class DurableSink(SharedSink[DurableClient]):
                 delivery_batch.batches, delivery_batch.subscriptions, left, delivery_batch.late
             )
         if self.mark == TIME_MAX:
-            self._found_to = max(self._found_to, *map(_end_of, delivery_batch.batches))
+            last = max(map(greatest_time, delivery_batch.batches))
+            self._found_to = max(self._found_to, last + 1)
         super().offer_found(delivery_batch)
 
     def take(self, events_max: int) -> Delivery | None:
@@ -530,13 +531,10 @@ class DurableSink(SharedSink[DurableClient]):
     # --- bounds (Law 5) ---
 
     @property
-    def _has_too_many_bytes(self) -> bool:
-        return self.bounds.bytes is not None and self.bytes > self.bounds.bytes
-
-    @property
     def is_over(self) -> bool:
         """Whether its bounds are exceeded, so that what it chose is to be done."""
-        return (self.excess > 0 or self._has_too_many_bytes) and not self.keeps_all
+        is_long = self.bounds.bytes is not None and self.bytes > self.bounds.bytes
+        return (self.excess > 0 or is_long) and not self.keeps_all
 
     @property
     def full_from(self) -> int | None:
@@ -681,10 +679,6 @@ class DurableSink(SharedSink[DurableClient]):
         self.bytes = self.stored_bytes = size
         self.queued = self._done.missing(1, last)
         self._beyond = acknowledged + 1 if acknowledged < last else 0
-
-
-def _end_of(batch: EventBatch) -> int:
-    return greatest_time(batch) + 1
 
 
 def _first(delivery_batch: DeliveryBatch) -> int:

@@ -271,15 +271,6 @@ class Interests:
             self._wanted.pop(one.type_name, None)
         return removed
 
-    def match(
-        self, batches: Sequence[EventBatch], order: Int64s | None, late: bool = False
-    ) -> DeliveryBatch | None:
-        """The events that match, in the order given for all of them; None when there are none.
-
-        At most PER_TYPE_MAX subscriptions to a type are matched so.
-        """
-        return delivery_batch_of(batches, list(map(self.patterns, batches)), order, late)
-
     def patterns(self, batch: EventBatch) -> list[Pattern]:
         """For each set of subscriptions that some events match: these events."""
         wanted = self._wanted.get(batch.type.name)

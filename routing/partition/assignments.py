@@ -31,15 +31,11 @@ class Attributes:
         kept = self._kept.setdefault(predicate, [])
         kept += [attribute for attribute in attributes if attribute not in kept]
         places = [kept.index(attribute) for attribute in attributes]
-        return itemgetter(*places) if places else _no_key
+        return itemgetter(*places) if places else lambda values: ()
 
     def kept(self, predicate: Predicate) -> tuple[int, ...]:
         """The attributes that are needed of a predicate's events."""
         return tuple(self._kept.get(predicate, ()))
-
-
-def _no_key(values: tuple[Any, ...]) -> tuple[()]:
-    return ()
 
 
 class Assignments:

@@ -92,7 +92,7 @@ class WindowsByKey:
         """Add the windows around these spans of masters."""
         around = self._around
         for first, last, _, values in spans:
-            key = _key_of(values, around)
+            key = tuple(values[place] for _, place in around.keys) if values else ANY
             windows = self.by_key.get(key)
             if windows is None:
                 windows = self.by_key[key] = Windows()
@@ -128,11 +128,6 @@ class WindowsByKey:
     def _of(self, key: Values) -> list[Windows]:
         own, any_ = self.by_key.get(key), self.by_key.get(ANY)
         return [one for one in ((own,) if key == ANY else (own, any_)) if one]
-
-
-def _key_of(values: Values, around: Around) -> Values:
-    """The values that events must have for masters with these values."""
-    return tuple(values[place] for _, place in around.keys) if values else ANY
 
 
 @dataclass(frozen=True, slots=True, eq=False)

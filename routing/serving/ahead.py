@@ -43,12 +43,9 @@ class Ahead(Struct, frozen=True, gc=False):
         """Say what is wrong with a time beyond the limit, and what to do."""
         clock = round(self.now * MICROSECONDS)
         most = (self.limit - clock) / MICROSECONDS
+        cause = "is it local time taken for UTC? " if time - clock <= ZONES_MAX else ""
         return (
             f"{time_text(time)} is more than {most:g} s (ahead_max_s) after this broker's clock, "
-            f"{time_text(clock)}; {_likely_cause(time - clock)}a replay of recorded "
+            f"{time_text(clock)}; {cause}a replay of recorded "
             f"events says so (--replay, or replay=True)"
         )
-
-
-def _likely_cause(ahead: int) -> str:
-    return "is it local time taken for UTC? " if ahead <= ZONES_MAX else ""

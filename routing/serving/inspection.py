@@ -24,7 +24,6 @@ from routing.errors import Refusal
 from routing.messages import (
     Code,
     Confirmed,
-    Permit,
     Rights,
     SendAway,
     ShowLog,
@@ -56,7 +55,7 @@ class Inspection:
     def __post_init__(self) -> None:
         self.handlers = {
             ShowUsers: self._answering(self._show_users),
-            ShowLog: self._answering(self._show_log),
+            ShowLog: self._answering(lambda *_: {"lines": list(self.log_lines())}),
             ShowQueue: self._answering(self._show_queue),
             SendAway: self._answering(self._send_away),
         }
@@ -81,9 +80,6 @@ class Inspection:
             ]
         }
 
-    def _show_log(self, link: Link, message: ShowLog) -> Mapping[str, Any]:
-        return {"lines": list(self.log_lines())}
-
     def _show_queue(self, link: Link, message: ShowQueue) -> Mapping[str, Any]:
         sink = self._durables().get(message.name)
         if sink is None:
@@ -107,14 +103,11 @@ def _rights_facts(rights: Rights) -> Mapping[str, Any]:
     limits = {name: getattr(rights.limits, name) for name in rights.limits.__struct_fields__}
     return {
         "tables": list(rights.tables),
-        "may": None if rights.grants is None else [_permit_text(one) for one in rights.grants],
+        "may": None
+        if rights.grants is None
+        else [f"{one.act.value} {one.filter or one.name}" for one in rights.grants],
         "limits": {name: value for name, value in limits.items() if value is not None},
     }
-
-
-def _permit_text(permit: Permit) -> str:
-    """In words: ``subscribe Temp(area = "a1")``."""
-    return f"{permit.act.value} {permit.filter or permit.name}"
 
 
 def _event_facts(number: int, event: Event) -> Mapping[str, Any]:

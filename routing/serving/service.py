@@ -296,7 +296,7 @@ class Service:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
         horizon = horizon_of(self._config, self._moment.now)
-        ahead = self._ahead(source, horizon)
+        ahead = Ahead(self._moment.now, FAR if source.replays else horizon)
         intake = self._take_in(source, message.batches, ahead)
         self._credit.spend(source, intake.events)
         if message.traces:
@@ -405,13 +405,9 @@ class Service:
         )
 
     def _receive_promise(self, link: Link, message: messages.Promise) -> None:
-        source = self.source_of(link)
-        self._take_promise(
-            link,
-            source,
-            message.mark,
-            self._ahead(source, horizon_of(self._config, self._moment.now)),
-        )
+        source, now = self.source_of(link), self._moment.now
+        ahead = Ahead(now, FAR if source.replays else horizon_of(self._config, now))
+        self._take_promise(link, source, message.mark, ahead)
 
     def _take_promise(self, link: Link, source: Source, mark: int | None, ahead: Ahead) -> None:
         """Take a promise over, or refuse one that is too far ahead, which then counts for
@@ -423,10 +419,6 @@ class Service:
             self._log("warning", "promise ahead of the clock", source=source.name, promise=mark)
         else:
             self._detection.keep_promise(source, mark, self._moment.now)
-
-    def _ahead(self, source: Source, horizon: int) -> Ahead:
-        """How far ahead of the clock a source's events and promises may be."""
-        return Ahead(self._moment.now, FAR if source.replays else horizon)
 
     # --- sinks ---
 

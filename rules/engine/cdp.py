@@ -371,7 +371,7 @@ class CdpEngine(Catalogued):
         if sources is not None:
             self._writer.sources.place_rules(sources)
         linker.show(self._arrays)
-        loading.load_for_rules(self._arrays, linker)
+        loading.load(self._arrays, loading.needed(linker))
         self._pending.fit()
         growth.fit_scratch(self._arrays, linker)
         self._retention.follow(self._arrays)
@@ -521,7 +521,7 @@ class CdpEngine(Catalogued):
         elif status == layout.GROW_TAKEN:
             self._outlets.begin_anew()
         elif status in loading.LOADING:
-            loading.load_for(self._arrays, status)
+            loading.load(self._arrays, (loading.LOADING[status],))
         elif status in growth.GROWING or status == layout.GROW_BUCKETS:
             growth.grow(self._arrays, status)
         else:

@@ -80,7 +80,7 @@ class Parts:
         root.are_handled_by(
             {
                 RootTask.PLAN: self.pauses.handle_request,
-                RootTask.CHECKPOINT: self.pauses.begin_checkpoint,
+                RootTask.CHECKPOINT: lambda _: self.checkpoints.begin(),
                 RootTask.RELEASE: self.inputs.handle_request,
                 RootTask.END: self.pauses.handle_request,
                 RootTask.LEAVE: self.inputs.let_go,

@@ -104,12 +104,6 @@ class Pauses:
         self._needs_plan |= request.what is not RootTask.END
         self._timer.tell_soon()
 
-    def begin_checkpoint(self, request: RootRequest) -> None:
-        """At the root: somebody needs a checkpoint, for which there is no time now, if any is
-        asked.
-        """
-        self._checkpoints.begin()
-
     # --- the tree ---
 
     def stop(self) -> None:

@@ -194,10 +194,8 @@ class Taker:
                 coming.refuse = lambda refusal: None
                 answer(Confirmed(step.request, {BEGUN: self._begins_at(sink)}))
 
-        def look_at_marks() -> None:
-            self._checkpoints.once_passed(answer_when_begun)
-
-        self._subscription_sync.once_in_force(look_at_marks)
+        marks = self._checkpoints
+        self._subscription_sync.once_in_force(lambda: marks.once_passed(answer_when_begun))
 
     def _begins_at(self, sink: ArrivingSink) -> int:
         """The time from which on all composite events that it wants come."""

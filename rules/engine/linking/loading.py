@@ -79,17 +79,8 @@ def load(arrays: Arrays, numbers: Iterable[int]) -> None:
             addresses[number] = address_of(number)
 
 
-def load_for(arrays: Arrays, status: int) -> None:
-    """Load what a kernel wished for."""
-    load(arrays, (LOADING[status],))
-
-
-def load_for_rules(arrays: Arrays, linker: Linker) -> None:
-    """Load what the deployed rules cannot be evaluated without."""
-    load(arrays, _needed(linker))
-
-
-def _needed(linker: Linker) -> Iterator[int]:
+def needed(linker: Linker) -> Iterator[int]:
+    """The kernels that the deployed rules cannot be evaluated without."""
     rules = linker.rules.array[: len(linker.rules)]
     if (rules["straight"] >= 0).any():
         yield layout.LATE_STRAIGHT
