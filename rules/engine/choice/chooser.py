@@ -128,15 +128,14 @@ class _Seen:
         is_alike = (
             number == self.number
             and len(before) == len(figures)
-            and all(map(_are_alike, before, figures))
+            and all(
+                max(old, new) <= ALIKE * min(old, new)
+                for old, new in zip(before, figures, strict=True)
+            )
         )
         if is_alike:
             self.figures = before  # else it might go far away, a little each time
         return is_alike
-
-
-def _are_alike(old: float, new: float) -> bool:
-    return old <= ALIKE * new and new <= ALIKE * old
 
 
 class Chooser:

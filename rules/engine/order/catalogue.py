@@ -243,14 +243,11 @@ class Catalogue:
         """Arrange rules with those that begin where all of their cycle are; whether there are some.
         Then all has to ``advance`` once more, without other marks.
         """
-        if all(map(self._is_ahead, self._turns.values())):
+        turns = self._turns.values()
+        if not any(all(self.mark(one) >= turn.instant for one in turn.cycle) for turn in turns):
             return False
         self._arrange(list(self._rules.values()))
         return True
-
-    def _is_ahead(self, turn: _Turn) -> bool:
-        """Whether some of the cycle have not been evaluated up to there."""
-        return any(self.mark(name) < turn.instant for name in turn.cycle)
 
     def advance(self, marks: int | Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
         """Raise the marks; the instants [from, to) that each rule has now to be evaluated at.

@@ -333,7 +333,8 @@ class Pipeline:
             kernels.take_complete(self.address, found.ctypes.data)
             found = np.ascontiguousarray(found[np.lexsort(found.T)])
         if count and not self._crew.tickets:
-            found = np.ascontiguousarray(found[_first_of_equal(found)])
+            is_new = np.append(True, (found[1:] != found[:-1]).any(axis=1))
+            found = np.ascontiguousarray(found[is_new])
             self.repeats += count - len(found)
         return len(found), found
 
@@ -365,11 +366,6 @@ def inputs_by_work(
     verify_roles(crew.roles, crew.threads, len(units))
     by_unit = [sum(loads[place - 1] for place in unit) for unit in units]
     return inputs_of(crew.roles, shares_of(by_unit, crew.threads, least), units)
-
-
-def _first_of_equal(found: Int64s) -> npt.NDArray[np.bool_]:
-    """Marks of the sequences, sorted, that are not those before them again."""
-    return np.append(True, (found[1:] != found[:-1]).any(axis=1))
 
 
 def _places_of(linked: LinkedRule, arrays: Arrays) -> list[_Place]:
