@@ -157,13 +157,13 @@ strangers: $(VENV)/.ready
 
 # Does memory stay flat while events flow and rules come and go? MINUTES=5 make soak
 soak: $(VENV)/.ready
-	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60)
+	$(BIN)/python -m benchmarks.campaign soak --minutes $(or $(MINUTES),60)
 
 # Five live brokers under each strategy, one killed and started again, at several rates, beside two
 # programs that use the processor all the time and without: is what the sink gets what one engine
 # finds? Hours; STRATEGY=centralized make kill runs one.
 kill: $(VENV)/.ready
-	$(BIN)/python -m benchmarks.kill --campaign $(STRATEGY)
+	$(BIN)/python -m benchmarks.campaign kill --all $(STRATEGY)
 
 # Benchmarks at their smallest size: that they run, not their figures. That of Spark says so and is
 # left out without its extra or Java.

@@ -1,6 +1,6 @@
 """Connectors, and kills at random moments: what is lost, what comes twice?
 
-    python -m benchmarks.connected [--systems mqtt,nats] [--kills 30] [--rate 200] [--seed 1]
+    python -m benchmarks.campaign connected [--systems mqtt,nats] [--kills 30] [--rate 200]
 
 Readings go into another system all the time; a connector brings them to a broker with a store, and
 gives all of them to the other system again. One kill follows another, in turns: of the connector,
@@ -11,30 +11,28 @@ that librdkafka plays stands in for Kafka, and is not killed.
 At the end the messages that went out are compared with those that the other system had confirmed
 before: ``lost`` never came out; ``twice`` came out as two events; ``repeats`` are messages of one
 event that went out more than once; ``marked`` are those that say so in their CloudEvent, if they
-came again or might have. A line for each kill, then a table with a line for each system. Exit
-status 1 if anything is lost or twice.
+came again or might have. A line for each kill, then one for each system. Faults: anything that is
+lost or twice.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from typer import Option
+
+from benchmarks.campaign import Outcome, Worker, faults_of, tell
 from benchmarks.faults import GIVEN_UP_S, QUIET_S, Pace
-from benchmarks.processes import stop_children_on_sigterm
 from benchmarks.servers import free_port, program_of
 from benchmarks.systems import SYSTEMS
 from broker import Subscriber
@@ -63,32 +61,18 @@ dead_letter = "alerts.dead"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a campaign has found: counts of readings and of messages."""
-
-    kills: int
-    published: int
-    lost: int
-    twice: int
-    repeats: int
-    marked: int
-    letters: int
-
-
-class Readings(threading.Thread):
+class Readings(Worker):
     """Readings that are published to a system until it is told to end, each until it is confirmed;
     ``count`` of them are.
     """
 
     def __init__(self, system: Any, rate: float) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._system, self.lot = system, max(1, round(rate * LOT_S))
-        self._ends = threading.Event()
         self.count = 0
 
     def run(self) -> None:
-        while not self._ends.wait(LOT_S):
+        while not self.ending.wait(LOT_S):
             numbers = range(self.count, self.count + self.lot)
             lot = [("a1", json.dumps({"number": number}).encode()) for number in numbers]
             while not self._is_published(lot):
@@ -101,10 +85,6 @@ class Readings(threading.Thread):
         except Exception:  # whatever a client raises whose server is being killed
             return False
         return True
-
-    def end(self) -> None:
-        self._ends.set()
-        self.join()
 
 
 class Seen(threading.Thread):
@@ -153,7 +133,7 @@ class Connected:
             kind = [*self.kinds][number % len(self.kinds)]
             self.kinds[kind]()
             waited_s = self._until_more(readings)
-            print(f"{number:>4}  kill {kind:<12}goes on after {waited_s:5.1f} s", flush=True)
+            tell(number, f"kill {kind}", waited_s)
         self._calm()
         readings.end()
         sent = self._all_of(readings.count)
@@ -246,54 +226,40 @@ class Connected:
         letters = [
             len(file.read_text().splitlines()) for file in sorted(self._folder.glob("*.dead"))
         ]
+        came = sum(event["data"]["number"] >= 0 for event in sent)
+        marked = sum(bool(event.get("again")) for event in sent)
         return Outcome(
-            kills,
-            published,
-            len({*range(published)} - sequences.keys()),
-            sum(len(own) > 1 for own in sequences.values()),
-            sum(event["data"]["number"] >= 0 for event in sent) - sum(map(len, sequences.values())),
-            sum(bool(event.get("again")) for event in sent),
-            sum(letters),
+            f"{kills} kills, {published:,} published, {came - sum(map(len, sequences.values())):,}"
+            f" repeats, {marked:,} marked, {sum(letters):,} letters",
+            faults_of(
+                {
+                    "lost": len({*range(published)} - sequences.keys()),
+                    "twice": sum(len(own) > 1 for own in sequences.values()),
+                }
+            ),
         )
 
 
-def campaign(name: str, kills: int, rate: float, seed: int) -> Outcome:
-    """Kills between a broker and the system of a name."""
-    with tempfile.TemporaryDirectory(prefix="connected-") as folder, ExitStack() as stack:
-        system = SYSTEMS[name](Path(folder))
-        stack.enter_context(system.server)
-        system.prepare()
-        stack.callback(system.close)
-        connected = Connected(system, Path(folder), seed)
-        stack.callback(connected.close)
-        return connected.run(kills, rate)
-
-
-def main() -> int:
-    """Run what was asked for; the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--systems", default="mqtt,nats", help="of mqtt, nats, redis, amqp, kafka")
-    parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--rate", type=float, default=200.0, help="messages a second")
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    stop_children_on_sigterm()
-    outcomes = {}
-    for name in asked.systems.split(","):
+def campaign(
+    folder: Path,
+    systems: Annotated[str, Option(help="Of mqtt, nats, redis, amqp, kafka.")] = "mqtt,nats",
+    kills: int = 30,
+    rate: Annotated[float, Option(help="Messages a second.")] = 200.0,
+    seed: int = 1,
+) -> Iterator[Outcome]:
+    """Kills between a broker and each of the systems that are installed."""
+    for name in systems.split(","):
         if SYSTEMS[name].program and program_of(SYSTEMS[name].program) is None:
             print(f"{name}: left out, there is no {SYSTEMS[name].program}")
             continue
-        outcomes[name] = campaign(name, asked.kills, asked.rate, asked.seed)
-    columns = [field.name for field in fields(Outcome)]
-    print(
-        f"| load {os.getloadavg()[0]:.1f} | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|"
-    )
-    for name, outcome in outcomes.items():
-        print(f"| {name} | {' | '.join(f'{value:,}' for value in astuple(outcome))} |")
-    return int(any(one.lost or one.twice for one in outcomes.values()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        with ExitStack() as stack:
+            own = folder / name
+            own.mkdir()
+            system = SYSTEMS[name](own)
+            stack.enter_context(system.server)
+            system.prepare()
+            stack.callback(system.close)
+            connected = Connected(system, own, seed)
+            stack.callback(connected.close)
+            outcome = connected.run(kills, rate)
+        yield Outcome(f"{name}: {outcome.said}", outcome.faults)

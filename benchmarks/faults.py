@@ -1,7 +1,7 @@
 """Five brokers with stores, and faults at random moments: what is lost, what comes twice?
 
-    python -m benchmarks.faults [--strategy distributed-mt] [--faults 200] [--rate 200] [--seed 1]
-                                [--kinds 'kill root,full disk']
+    python -m benchmarks.campaign faults [--strategy distributed-mt] [--faults 200] [--seed 1]
+                                         [--kinds 'kill root,full disk']
 
 Two sources publish all the time; a durable subscription takes what rules find. All of them know the
 addresses of all brokers. One fault follows another, of these kinds:
@@ -27,20 +27,17 @@ back: it would give what it has given once more.
 
 Detection goes on when an event comes whose terminator was published after the fault was over: when
 the last broker listened again, the link carried, the disk had room; with ``stay away`` since the
-broker was killed. A line for each fault as it happens, then a table. Exit status 1 where anything
-is lost, twice or wrong, or was not acknowledged.
+broker was killed. A line for each fault as it happens, then a table. The campaign fails if
+anything is lost, twice or wrong, or was not acknowledged.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from bisect import bisect_right
 from collections import Counter
@@ -49,15 +46,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
+from typer import Option
+
+from benchmarks.campaign import Outcome, faults_of, tell
 from benchmarks.faulty import LINKS, FaultyNetwork
 from benchmarks.five import HOMES, SINK, WANTED
 from benchmarks.kill import Source, detected
-from benchmarks.processes import stop_children_on_sigterm
 from benchmarks.relay import Weather
 from broker import Subscriber
-from broker.keys import STRATEGIES
 
 REACH_S = 7.0
 """Seconds from an event to the last composite event that it has a part in, by the rules."""
@@ -185,8 +183,8 @@ class Campaign:
         """From when to when brokers have forgotten events, in seconds since the epoch."""
         self._waited_s: float | None = None
 
-    def run(self, faults: int, kinds: Sequence[str]) -> bool:
-        """Let so many happen, of these kinds in turn; whether nothing was lost, twice or wrong."""
+    def run(self, faults: int, kinds: Sequence[str]) -> Outcome:
+        """Let so many happen, of these kinds in turn; what was lost, twice or wrong."""
         with ExitStack() as stack:
             network = stack.enter_context(self._network)
             # It is there, and attached to, before anything is published.
@@ -200,14 +198,13 @@ class Campaign:
             ]
             for number, kind in enumerate(self._drawn(faults, kinds), start=1):
                 time.sleep(self._between(self._pace.calm))
-                one = self._happen(kind)
-                self.happened.append(one)
-                print(
-                    f"{number:>4}  {datetime.fromtimestamp(one.begun):%H:%M:%S}  "
-                    f"{one.kind:<16}{one.where:<28}goes on after {one.waited_s:5.1f} s",
-                    flush=True,
-                )
-            refused = sum(source.end() for source in sources)
+                fault = self._happen(kind)
+                self.happened.append(fault)
+                begun = f"{datetime.fromtimestamp(fault.begun):%H:%M:%S}"
+                tell(number, f"{begun}  {fault.kind:<16}{fault.where}", fault.waited_s)
+            for source in sources:
+                source.end()
+            refused = sum(source.refused for source in sources)
             records = [self._folder / f"{kind}.jsonl" for kind in HOMES]
             wanted = detected(records)
             self._await(wanted.total())
@@ -344,7 +341,7 @@ class Campaign:
 
     # --- what came ---
 
-    def _judge(self, published: Sequence[str], refused: int, wanted: Counter[str]) -> bool:
+    def _judge(self, published: Sequence[str], refused: int, wanted: Counter[str]) -> Outcome:
         came: dict[object, object] = {}
         again = other = 0
         for line in self._lines.path.read_bytes().splitlines():
@@ -365,19 +362,21 @@ class Campaign:
             ),
         }
         self._print_table(published, bad)
-        print(
-            f"{len(self.happened)} faults; {len(published)} events, {len(published) - refused}"
-            f" acknowledged; {wanted.total()} composite events:"
-            f" {', '.join(f'{one.total()} {what}' for what, one in bad.items())}, {other} under"
-            f" another's number, {again} marked as having come before,"
-            f" {beside.total()} that differ beside a backup;"
-            f" load {os.getloadavg()[0]:.1f}"
-        )
         for what, events in bad.items():
             for event in list(events)[:SHOWN_MAX]:
                 fault = self._fault_before(event)
                 print(f"{what} after fault {fault + 1} ({self.happened[fault].kind}): {event}")
-        return not (any(one.total() for one in bad.values()) or other or refused)
+        counts = {
+            **{what: events.total() for what, events in bad.items()},
+            "under another's number": other,
+            "not acknowledged": refused,
+        }
+        return Outcome(
+            f"{len(self.happened)} faults; {len(published)} events; {wanted.total()} composite"
+            f" events: {again} marked as having come before, {beside.total()} that differ beside a"
+            " backup",
+            faults_of(counts),
+        )
 
     def _print_table(self, published: Sequence[str], bad: Mapping[str, Counter[str]]) -> None:
         """A line for each kind of fault, and one for all."""
@@ -411,26 +410,15 @@ class Campaign:
 ROLES = ("root", "inner", "leaf")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a campaign; the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--strategy", choices=STRATEGIES, default="distributed-mt")
-    parser.add_argument("--faults", type=int, default=200)
-    parser.add_argument("--rate", type=float, default=200.0, help="events a second of each source")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kinds", help="only these, with commas between")
-    asked = parser.parse_args(arguments)
-    stop_children_on_sigterm()
-    os.environ.pop("REXMQ_BROKER", None)
-    folder = Path(tempfile.mkdtemp(prefix="faults-"))
-    print(f"{asked.strategy}, seed {asked.seed}, files in {folder}", flush=True)
-    network = FaultyNetwork(asked.strategy, folder)
-    campaign = Campaign(network, folder, asked.rate, asked.seed)
-    kinds = asked.kinds.split(",") if asked.kinds else [*campaign.kinds]
-    return not campaign.run(asked.faults, kinds)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def campaign(
+    folder: Path,
+    strategy: str = "distributed-mt",
+    faults: int = 200,
+    rate: Annotated[float, Option(help="Events a second of each source.")] = 200.0,
+    seed: int = 1,
+    kinds: Annotated[str | None, Option(help="Only these, with commas between.")] = None,
+) -> Iterator[Outcome]:
+    """One campaign."""
+    print(f"{strategy}, seed {seed}", flush=True)
+    own = Campaign(FaultyNetwork(strategy, folder), folder, rate, seed)
+    yield own.run(faults, kinds.split(",") if kinds else [*own.kinds])

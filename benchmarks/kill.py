@@ -1,28 +1,23 @@
 """Five brokers, two sources and a sink; one broker is killed and started again: what is lost?
 
-    python -m benchmarks.kill STRATEGY... [--rate 500] [--runs 3] [--victim b2] [--no-kill] [--busy]
-                                 [--data]
+    python -m benchmarks.campaign kill [STRATEGY...] [--rate 500] [--runs 3] [--no-kill] [--busy]
     make kill                               # all strategies, rates and ways: hours
 
-The sink's lines are compared with those of ``rexmq detect`` over what the sources published. A line
-for each run, and exit status 1 where one has faults: a composite event that is lost, twice or
-wrong; an event that was refused, or not acknowledged; a neighbour that was given up though its
-process was alive; a sink that got nothing for more than GOES_ON_S once the killed broker was back.
-``--busy``: two other programs use the processor all the time.
+The sink's lines are compared with those of ``rexmq detect`` over what the sources published. Faults
+of a run: a composite event that is lost, twice or wrong; an event that was refused, or not
+acknowledged; a neighbour that was given up though its process was alive; a sink that got nothing
+for more than GOES_ON_S once the killed broker was back. ``--busy``: two other programs use the
+processor all the time.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-import os
 import random
 import re
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,9 +26,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Literal
 
+from typer import Argument, Option
+
+from benchmarks import campaign as campaigns
 from benchmarks.five import HOMES, KEYS, LINKS, RULES, SINK, TYPES, WANTED, cpu_s, network, started
-from benchmarks.processes import stop_children_on_sigterm
 from broker import PublishBlocked, Publisher, RuleManager
 from broker.keys import STRATEGIES
 from routing.overlay.overlay import NEIGHBOUR_DOWN
@@ -86,14 +84,14 @@ class Outcome:
         """Each thing that is not as it should be, in words."""
         more = self.received - self.wanted
         wrong = sum(count for line, count in more.items() if line not in self.wanted)
-        for count, what in (
-            (self.refused, "events refused or not acknowledged"),
-            ((self.wanted - self.received).total(), "lost"),
-            (more.total() - wrong, "twice"),
-            (wrong, "wrong"),
-        ):
-            if count:
-                yield f"{count} {what}"
+        yield from campaigns.faults_of(
+            {
+                "events refused or not acknowledged": self.refused,
+                "lost": (self.wanted - self.received).total(),
+                "twice": more.total() - wrong,
+                "wrong": wrong,
+            }
+        )
         if self.given_up:
             yield f"given up though alive: {', '.join(self.given_up)}"
         if self.silences[1] > GOES_ON_S:
@@ -104,44 +102,34 @@ class Outcome:
         return (
             f"{self.events} events, {self.received.total()} of {self.wanted.total()} composite"
             f" events; silence {whole:.1f} s, {since:.1f} s once all were there;"
-            f" CPU {self.cpu_s / self.events * 1e6:.0f} us an event;"
-            f" {'; '.join(self.faults()) or 'as it should be'}"
+            f" CPU {self.cpu_s / self.events * 1e6:.0f} us an event"
         )
 
 
-def main() -> int:
-    """Run what was asked for; the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("strategies", nargs="*", default=STRATEGIES, metavar="STRATEGY")
-    parser.add_argument("--rate", type=float, default=500.0, help="events a second of each source")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--links", choices=sorted(LINKS), default="star")
-    parser.add_argument("--victim", choices=sorted(LINKS["star"]), default="b2")
-    parser.add_argument("--no-kill", action="store_true")
-    parser.add_argument("--busy", action="store_true")
-    parser.add_argument("--data", action="store_true", help="brokers have stores")
-    parser.add_argument("--campaign", action="store_true", help="all rates and ways, once each")
-    asked = parser.parse_args()
-    stop_children_on_sigterm()
-    os.environ.pop("REXMQ_BROKER", None)
-    if asked.campaign:
-        ways = itertools.product(CAMPAIGN_RATES, (asked.victim, None), (False, True))
-        ways = [(500.0, asked.victim, False)] * (asked.runs - 1) + list(ways)
+def campaign(
+    folder: Path,
+    strategies: Annotated[list[str] | None, Argument(metavar="STRATEGY...")] = None,
+    rate: Annotated[float, Option(help="Events a second of each source.")] = 500.0,
+    runs: int = 3,
+    links: Literal["star", "line"] = "star",
+    victim: Literal["b1", "b2", "b3", "b4", "b5"] = "b2",
+    no_kill: Annotated[bool, Option("--no-kill")] = False,
+    busy: Annotated[bool, Option("--busy")] = False,
+    data: Annotated[bool, Option("--data", help="Brokers have stores.")] = False,
+    every_way: Annotated[bool, Option("--all", help="All rates and ways, once each.")] = False,
+) -> Iterator[campaigns.Outcome]:
+    """Run what was asked for, each run with a folder of its own."""
+    if every_way:
+        ways = itertools.product(CAMPAIGN_RATES, (victim, None), (False, True))
+        ways = [(500.0, victim, False)] * (runs - 1) + list(ways)
     else:
-        victim = None if asked.no_kill else asked.victim
-        ways = [(asked.rate, victim, asked.busy)] * asked.runs
-    is_good = True
-    for strategy in asked.strategies:
-        for rate, victim, busy in ways:
-            case = Case(strategy, asked.links, rate, victim, busy, asked.data)
-            logs = Path(tempfile.mkdtemp(prefix="kill-"))
-            outcome = run(case, logs)
-            load = os.getloadavg()[0]
-            print(f"{case}: {outcome}; load {load:.1f}, logs in {logs}", flush=True)
-            is_good = is_good and not any(outcome.faults())
-    return not is_good
+        ways = [(rate, None if no_kill else victim, busy)] * runs
+    for number, (strategy, way) in enumerate(itertools.product(strategies or STRATEGIES, ways)):
+        case = Case(strategy, links, *way, data)
+        logs = folder / str(number)
+        logs.mkdir()
+        outcome = run(case, logs)
+        yield campaigns.Outcome(f"{case}: {outcome}, logs in {logs}", [*outcome.faults()])
 
 
 def run(case: Case, logs: Path) -> Outcome:
@@ -172,7 +160,8 @@ def run(case: Case, logs: Path) -> Outcome:
             brokers[case.victim], back_at = back.result(), time.monotonic()
         end = back_at + AFTER_S
         watch.look_until(end)
-        refused = sum([source.end() for source in sources])
+        for source in sources:
+            source.end()
         used += sum(map(cpu_s, brokers.values()))
         given_up = list(_given_up(logs, links, case.victim))
         watch.look_until_quiet()
@@ -180,6 +169,7 @@ def run(case: Case, logs: Path) -> Outcome:
     records = [logs / f"{kind}.jsonl" for kind in HOMES]
     events = sum(len(record.read_text().splitlines()) for record in records)
     received = Counter(sink.read_text().splitlines())
+    refused = sum(source.refused for source in sources)
     return Outcome(events, refused, detected(records), received, silences, given_up, used)
 
 
@@ -213,26 +203,25 @@ class Watch:
 
     def longest(self, since: float, until: float) -> float:
         """The longest time between two looks that found something, from then on, in seconds."""
-        times = [since, *(one for one in self._times if since < one < until), until]
-        return max(later - earlier for earlier, later in itertools.pairwise(times))
+        return longest_silence([*(one for one in self._times if one < until), until], since)
 
 
-class Source(threading.Thread):
+def longest_silence(times: Iterable[float], since: float) -> float:
+    """The longest time between two of these from then on, in their unit."""
+    later = [since, *(one for one in times if one > since)]
+    return max((after - before for before, after in itertools.pairwise(later)), default=0.0)
+
+
+class Source(campaigns.Worker):
     """Publishes one type at a rate until it is ended, and writes down what it published."""
 
     def __init__(self, endpoint: str, kind: str, rate: float, folder: Path) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._endpoint, self._kind, self._rate = endpoint, kind, rate
-        self._ending = threading.Event()
         self._path = folder / f"{kind}.jsonl"
-        self._refused = 0
+        self.refused = 0
+        """Once it has ended: how many events were refused, or not acknowledged."""
         self.start()
-
-    def end(self) -> int:
-        """Publish no more; how many events were refused, or not acknowledged."""
-        self._ending.set()
-        self.join()
-        return self._refused
 
     def run(self) -> None:
         """Publish; in a thread of its own."""
@@ -249,7 +238,7 @@ class Source(threading.Thread):
             stack.callback(publisher.close)
             begun = time.monotonic()
             try:
-                while not self._ending.is_set():
+                while not self.ending.is_set():
                     time.sleep(max(0.0, begun + number / self._rate - time.monotonic()))
                     last, key = max(int(time.time() * 1e6), last + 1), draw.randrange(KEYS)
                     name = f"src{self._kind}-{number}"
@@ -258,10 +247,10 @@ class Source(threading.Thread):
                     number += 1
                 publisher.wait(WAIT_S)
             except PublishBlocked:
-                self._refused = publisher.unacknowledged
+                self.refused = publisher.unacknowledged
                 stack.pop_all()
                 publisher.pause()
-            self._refused += publisher.rejected
+            self.refused += publisher.rejected
 
     def _line(self, time_us: int, name: str, key: int, number: int) -> str:
         seconds, micros = divmod(time_us, 10**6)
@@ -336,7 +325,3 @@ def detected(records: Sequence[Path]) -> Counter[str]:
     command = [*REXMQ, "detect", "--rules", rules, "--events", *records]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     return Counter(found.stdout.splitlines())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """A broker with a store, a thousand clients, and a durable sink that is away: is memory flat?
 
-    python -m benchmarks.load [--minutes 10] [--clients 1000] [--share 0.8] [--rate 5000]
+    python -m benchmarks.campaign load [--minutes 10] [--clients 1000] [--share 0.8] [--rate 5000]
 
 A tenth of the clients are sources, each of which publishes a batch of BATCH now and then; the
 others are sinks, and each event goes to one of them. What all of it together can carry is measured
@@ -8,31 +8,29 @@ first, then events flow at a share of that, or so many a second. A rule finds so
 AWAY_EVENTS of them, which a durable subscription waits for that nobody is attached to; at the end
 somebody is.
 
-Printed: the broker's memory and its store, REPORTS times. Exit status 1 where memory grows from the
-third quarter of the time to the last, or an event is lost or comes twice.
+Printed: the broker's memory and its store, REPORTS times. Faults: memory grows from the third
+quarter of the time to the last, or an event is lost or comes twice.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
-import os
-import sys
-import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import zmq
+from typer import Option
 
 from benchmarks.brokers import child
-from benchmarks.processes import processor_s, resident_mib, stop_children_on_sigterm
+from benchmarks.campaign import Outcome, Worker, faults_of
+from benchmarks.processes import processor_s, resident_mib
 from benchmarks.soak import Sample, growth
 from broker import AsyncPublisher, AsyncSubscriber, RuleManager, Subscriber
 from broker.process import BrokerProcess
@@ -141,14 +139,13 @@ async def _listen(pipe: Connection, endpoint: str, sinks: int) -> None:
 # --- the run ---
 
 
-class Watch(threading.Thread):
+class Watch(Worker):
     """Notes a broker's memory once in SAMPLE_S, and prints it REPORTS times."""
 
     def __init__(self, broker: BrokerProcess, store: Path, seconds: float) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._pid, self._store = broker.child.pid, store
         self._seconds = seconds
-        self._ending = threading.Event()
         self.samples: list[Sample] = []
         self.start()
 
@@ -157,7 +154,7 @@ class Watch(threading.Thread):
         begun, used = time.monotonic(), processor_s(self._pid)
         reports = itertools.count(1)
         due = self._seconds / REPORTS
-        while not self._ending.wait(SAMPLE_S):
+        while not self.ending.wait(SAMPLE_S):
             self.samples.append(Sample(resident_mib(self._pid), {}))
             now = time.monotonic() - begun
             if now >= due:
@@ -169,14 +166,16 @@ class Watch(threading.Thread):
                     flush=True,
                 )
 
-    def end(self) -> None:
-        """Look no more."""
-        self._ending.set()
-        self.join()
 
-
-def run(seconds: float, clients: int, share: float, rate: float | None, folder: Path) -> bool:
-    """One run; whether nothing grew, was lost or came twice."""
+def campaign(
+    folder: Path,
+    minutes: float = 10.0,
+    clients: int = 1_000,
+    share: Annotated[float, Option(help="Of what can be carried.")] = 0.8,
+    rate: Annotated[float | None, Option(help="Events a second, instead of a share.")] = None,
+) -> Iterator[Outcome]:
+    """One run; its faults: what grew, was lost or came twice."""
+    seconds = 60 * minutes
     sources = max(1, clients // 10)
     sinks = clients - sources - 1
     with ExitStack() as stack:
@@ -196,7 +195,7 @@ def run(seconds: float, clients: int, share: float, rate: float | None, folder: 
             every = max(1, round(rate * seconds / AWAY_EVENTS))
             print(
                 f"{sources} sources, {sinks} sinks and a durable one; together {capacity:,.0f}"
-                f" events/s at most; {rate:,.0f} events/s for {seconds:,.0f} s, files in {folder}",
+                f" events/s at most; {rate:,.0f} events/s for {seconds:,.0f} s",
                 flush=True,
             )
             with RuleManager(broker.endpoint) as manager:
@@ -216,12 +215,16 @@ def run(seconds: float, clients: int, share: float, rate: float | None, folder: 
         came = _taken(broker.endpoint, len(wanted))
     lost, more = wanted - {*came}, Counter(came) - Counter(wanted)
     grown = growth(watch.samples[len(watch.samples) // 2 :])
-    print(
-        f"{sum(after) - sum(before):,} events, all acknowledged; sinks: {missing} lost; the durable"
-        f" one: {len(wanted):,} events, {len(lost)} lost, {more.total()} twice or wrong;"
-        f" {grown[0] if grown else 'memory is flat'}; load {os.getloadavg()[0]:.1f}"
+    counts = {
+        "lost at sinks": missing,
+        "lost at the durable one": len(lost),
+        "twice or wrong there": more.total(),
+    }
+    yield Outcome(
+        f"{sum(after) - sum(before):,} events, all acknowledged; {len(wanted):,} of the durable"
+        " sink",
+        [*faults_of(counts), *grown],
     )
-    return not (missing or lost or more or grown)
 
 
 def _asked(far: Connection, seconds: float, rate: float | None) -> Sequence[int]:
@@ -252,23 +255,3 @@ def _taken(endpoint: str, wanted: int) -> list[tuple[int, int]]:
             except TimeoutError:
                 return found
             found.append((event.data["source"], event.data["number"]))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--clients", type=int, default=1_000)
-    parser.add_argument("--share", type=float, default=0.8, help="of what can be carried")
-    parser.add_argument("--rate", type=float, help="events a second, instead of a share")
-    asked = parser.parse_args(arguments)
-    stop_children_on_sigterm()
-    os.environ.pop("REXMQ_BROKER", None)
-    folder = Path(tempfile.mkdtemp(prefix="load-"))
-    return not run(60 * asked.minutes, asked.clients, asked.share, asked.rate, folder)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,16 +12,16 @@ rules whose windows are longer than those before.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks.campaign import Outcome
 from benchmarks.processes import resident_mib
 from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
 from rules import load
@@ -76,16 +76,11 @@ class Sample:
     engine: Mapping[str, int]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=60.0)
-    seconds = 60 * parser.parse_args().minutes
-    samples = list(soak(seconds))
+def campaign(_folder: Path, minutes: float = 60.0) -> Iterator[Outcome]:
+    """Soak an engine for so long."""
+    samples = list(soak(60 * minutes))
     grown = growth(samples[int(WARM_UP_SHARE * len(samples)) :])
-    for line in grown:
-        print(f"GROWS: {line}")
-    print("memory grows" if grown else "memory is flat")
-    return 1 if grown else 0
+    yield Outcome(f"{minutes:g} minutes", [f"grows: {line}" for line in grown])
 
 
 def soak(seconds: float) -> Iterator[Sample]:
@@ -131,12 +126,7 @@ def change_rules(engine: CdpEngine, chunk: int, since: int) -> None:
         number=chunk % 50,
         window=2 + chunk % 9,
     )
-    known = {
-        READING.name: READING,
-        ALARM.name: ALARM,
-        "Found": EventType.of("Found", place="string"),
-    }
-    engine.deploy(load(f"rule r{chunk}: {text}", known=known), since=since)
+    engine.deploy(load(f"rule r{chunk}: {text}", known=KNOWN), since=since)
     if chunk >= RULES:
         engine.remove(f"r{chunk - RULES}")
 
@@ -184,7 +174,3 @@ def growth(samples: list[Sample]) -> list[str]:
         if second > GROWTH_MAX * first + CHUNK:
             found.append(f"{name}: {first:,}, then {second:,}")
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Kills at random moments while Spark streams to a broker and from it: what is lost, what is twice?
 
-    python -m benchmarks.spark_kill [--kills 30] [--rate 200] [--seed 1] [--master local[2,4]]
+    python -m benchmarks.campaign spark_kill [--kills 30] [--rate 200] [--master local[2,4]]
 
 Files of readings are written all the time. One stream of Spark writes them to a broker with a
 store, another reads the log of the broker and writes a table. One kill (SIGKILL) follows another,
@@ -9,33 +9,33 @@ started again, and so is a stream that has ended. With ``--master local-cluster[
 run in Java processes of their own, which are killed too.
 
 At the end the readings in the broker's log and in the table are compared with those of the files:
-``lost`` never came, ``twice`` came more than once. A line for each kill, then the outcome. Exit
-status 1 if anything is lost or twice.
+``lost`` never came, ``twice`` came more than once. A line for each kill, then the outcome.
+Faults: anything that is lost or twice.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from typer import Option
 
+from benchmarks import campaign as campaigns
 from benchmarks.faults import GIVEN_UP_S, QUIET_S, Pace
-from benchmarks.processes import stop_children_on_sigterm
 from benchmarks.servers import free_port
 from broker.process import BrokerProcess
 from broker.store import Reader
@@ -63,9 +63,7 @@ class Outcome:
         found = "; ".join(
             f"{place}: {self.lost[place]} lost, {self.twice[place]} twice" for place in self.lost
         )
-        return (
-            f"{self.kills} kills; {self.written} readings; {found}; load {os.getloadavg()[0]:.1f}"
-        )
+        return f"{self.kills} kills; {self.written} readings; {found}"
 
 
 class Files(threading.Thread):
@@ -168,10 +166,10 @@ class Streams:
         return BrokerProcess("--data", str(self._folder / "store"), listen=(self._endpoint,))
 
     def _driving(self) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "benchmarks.spark_kill", "--master", self._master]
+        words = [sys.executable, "-m", "benchmarks.spark_kill"]
         with (self._folder / "driver.log").open("a") as log:
             return subprocess.Popen(
-                [*words, "--drive", str(self._folder), self._endpoint],
+                [*words, str(self._folder), self._endpoint, self._master],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -278,29 +276,22 @@ def drive(folder: Path, endpoint: str, master: str) -> None:
         time.sleep(0.5)
 
 
-def main() -> int:
-    """Run what was asked for; the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--rate", type=float, default=200.0, help="readings a second")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--master", default="local[2,4]")
-    parser.add_argument("--drive", nargs=2, metavar=("FOLDER", "ENDPOINT"), help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.drive:
-        drive(Path(asked.drive[0]), asked.drive[1], asked.master)
-    stop_children_on_sigterm()
-    with tempfile.TemporaryDirectory(prefix="spark-kill-") as folder:
-        streams = Streams(Path(folder), asked.master, asked.seed)
-        try:
-            outcome = streams.run(asked.kills, asked.rate)
-        finally:
-            streams.close()
-    print(outcome)
-    return int(any(outcome.lost.values()) or any(outcome.twice.values()))
+def campaign(
+    folder: Path,
+    kills: int = 30,
+    rate: Annotated[float, Option(help="Readings a second.")] = 200.0,
+    seed: int = 1,
+    master: str = "local[2,4]",
+) -> Iterator[campaigns.Outcome]:
+    """One campaign."""
+    streams = Streams(folder, master, seed)
+    try:
+        outcome = streams.run(kills, rate)
+    finally:
+        streams.close()
+    lost, twice = sum(outcome.lost.values()), sum(outcome.twice.values())
+    yield campaigns.Outcome(str(outcome), campaigns.faults_of({"lost": lost, "twice": twice}))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    drive(Path(sys.argv[1]), *sys.argv[2:])

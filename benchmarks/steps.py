@@ -1,6 +1,6 @@
 """How long the steps of brokers are: what one does between two looks at its links.
 
-    python -m benchmarks.steps [--rules 1000] [--events 500000] [--strategy centralized]
+    python -m benchmarks.campaign steps [--rules 1000] [--events 500000] [--strategy centralized]
 
 Three brokers in a line, each a process, with a source at either end and a sink at one. A text of
 many rules is deployed there, then one rule more, and one is removed; a broker is killed, so that
@@ -11,26 +11,24 @@ its thread's processor time, so that other programs do not count.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from typer import Option
 
+from benchmarks.campaign import Outcome
 from benchmarks.five import await_network
 from benchmarks.language import rules_text
-from benchmarks.processes import stop_children_on_sigterm
 from broker import Publisher, RuleManager, Subscriber
 from broker.cli import main as rexmq
-from broker.keys import STRATEGIES
 from broker.process import BrokerProcess
 from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
 from routing.network.brokers.broker import Broker
@@ -93,11 +91,11 @@ def _measured(name: str, step: Callable[..., Any], under_way: list[str]) -> Call
 
 
 @contextmanager
-def network(strategy: str) -> Iterator[tuple[dict[str, BrokerProcess], Steps]]:
+def network(strategy: str, folder: Path) -> Iterator[tuple[dict[str, BrokerProcess], Steps]]:
     """The brokers, once they have agreed on their network, and what they say of their steps."""
     brokers: dict[str, BrokerProcess] = {}
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name)
+    folder.mkdir()
+    with ExitStack() as stack:
         for name, others in LINE.items():
             links = [word for one in others for word in ("--link", brokers[one].endpoint)]
             options = ("--name", name, "--strategy", strategy, "--log-level", "error")
@@ -186,27 +184,22 @@ def temps(first: int, size: int) -> EventBatch:
     return EventBatch(TEMP, times, ids, (areas, (numbers % 100).astype(np.float64)))
 
 
-def main() -> int:
-    """Measure; or be a broker."""
-    if sys.argv[1:2] == ["broker"]:
-        return serve()
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rules", type=int, default=1_000)
-    parser.add_argument("--events", type=int, default=500_000)
-    parser.add_argument("--size", type=int, default=1_024, help="of a batch (1024)")
-    parser.add_argument("--strategy", choices=STRATEGIES, default="centralized")
-    asked = parser.parse_args()
-    stop_children_on_sigterm()
-    if asked.rules:
-        with network(asked.strategy) as (brokers, steps):
-            deploy(brokers, steps, asked.rules)
-    if asked.events:
-        with network(asked.strategy) as (brokers, steps):
-            begin_anew(brokers, steps, asked.events, asked.size)
-    return 0
+def campaign(
+    folder: Path,
+    rules: int = 1_000,
+    events: int = 500_000,
+    size: Annotated[int, Option(help="Events of a batch.")] = 1_024,
+    strategy: str = "centralized",
+) -> Iterator[Outcome]:
+    """Measure; the lines of each phase."""
+    if rules:
+        with network(strategy, folder / "rules") as (brokers, steps):
+            deploy(brokers, steps, rules)
+    if events:
+        with network(strategy, folder / "events") as (brokers, steps):
+            begin_anew(brokers, steps, events, size)
+    yield Outcome(f"{rules:,} rules, {events:,} events", None)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve())

@@ -1,7 +1,7 @@
 """Real brokers with real stores, killed at random moments: nothing acknowledged is lost.
 
 A broker is a process that gets SIGKILL, its store SQLite in a folder, its clients those that users
-have. Larger campaigns: ``python -m benchmarks.faults``.
+have. Larger campaigns: ``python -m benchmarks.campaign faults``.
 """
 
 import os

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import files, kill, network, overload, spark
+from benchmarks import campaign as campaigns, files, kill, network, overload, soak, spark
 from benchmarks.apart import Outcome, outcome_of, sentence_of
 from benchmarks.counted import Counted
 from benchmarks.kill import Outcome as Killed, _given_up
@@ -146,6 +147,53 @@ def test_without_a_checkout_there_are_no_benchmarks(
     assert "needs a source checkout" in capfd.readouterr().err
 
 
+def test_each_campaign_has_options_and_stands_in_the_readme(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    told = (checkout.ROOT / "benchmarks" / "README.md").read_text("utf-8")
+    for name in campaigns.CAMPAIGNS:
+        with pytest.raises(SystemExit, match=r"^0$"):
+            campaigns.main([name, "--help"])
+        assert f"campaign {name} [" in capfd.readouterr().out
+        assert f"({name}.py)" in told
+
+
+def test_a_campaign_is_run_by_its_name_with_its_options(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def samples(seconds: float) -> list[Sample]:
+        return [Sample(100.0, {"entries": round(seconds) * place}) for place in range(100)]
+
+    monkeypatch.setattr(soak, "soak", samples)
+    with pytest.raises(SystemExit, match=r"^0$"):
+        campaigns.main(["soak", "--minutes", "0.1"])
+    begun, outcome = capfd.readouterr().out.splitlines()
+    assert outcome.startswith("0.1 minutes; as it should be; load ")
+    assert not Path(begun.removeprefix("soak: files in ")).exists()
+    with pytest.raises(SystemExit, match=r"^1$"):
+        campaigns.main(["soak", "--minutes", "10"])
+    begun, outcome = capfd.readouterr().out.splitlines()
+    assert outcome.startswith("10 minutes; grows: entries: 36,600, then 59,400; load ")
+    Path(begun.removeprefix("soak: files in ")).rmdir()
+
+
+def test_one_fault_fails_a_campaign_and_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def campaign(folder: Path, runs: int) -> Iterator[campaigns.Outcome]:
+        (folder / "log").write_text("why")
+        yield campaigns.Outcome("one", campaigns.faults_of({"lost": 0, "twice": 2_000}))
+        yield campaigns.Outcome(f"{runs} runs", None)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert campaigns.judged("some", campaign, runs=2) == 1
+    _, failed, measured = capfd.readouterr().out.splitlines()
+    assert failed.startswith("one; 2,000 twice; load ")
+    assert measured.startswith("2 runs; load ")
+    [log] = tmp_path.glob("some-*/log")
+    assert log.read_text() == "why"
+
+
 def test_a_run_with_a_kill_says_what_is_not_as_it_should_be(tmp_path: Path) -> None:
     wanted, received = Counter({"a": 1, "b": 2, "c": 1}), Counter({"a": 2, "b": 1, "c": 1, "d": 1})
     assert not list(Killed(9, 0, wanted, wanted, (5.0, 2.9), [], 1.0).faults())
@@ -226,10 +274,14 @@ def test_five_brokers_are_predicted_by_the_simulator() -> None:
 
 
 def test_an_overload_is_over_when_it_ends() -> None:
-    calm = overload.Phase(1_000, 0, 5.0, [900.0], [0.004])
-    flat = overload.Phase(90_000, 0, 60.0, [1_000.0, 1_100.0, 1_090.0, 1_110.0], [0.5])
+    calm = overload.Phase(network.Load(1_000, 0, 5.0, [0.004], [], 0.0), [900.0])
+    flat = overload.Phase(
+        network.Load(90_000, 0, 60.0, [0.5], [], 0.0), [1_000.0, 1_100.0, 1_090.0, 1_110.0]
+    )
     assert overload.faults(calm, flat, calm) == []
-    grown = overload.Phase(90_000, 7, 60.0, [1_000.0, 1_100.0, 1_300.0, 1_500.0], [0.5])
+    grown = overload.Phase(
+        network.Load(90_000, 7, 60.0, [0.5], [], 0.0), [1_000.0, 1_100.0, 1_300.0, 1_500.0]
+    )
     assert overload.faults(calm, grown, flat) == [
         "memory grew from 1100 to 1500 MiB",
         "7 events not acknowledged within 60 s",
@@ -238,9 +290,9 @@ def test_an_overload_is_over_when_it_ends() -> None:
 
 
 def test_a_broker_killed_under_load_is_to_be_back_soon() -> None:
-    calm = overload.Phase(1_000, 0, 5.0, [900.0], [0.004])
+    calm = overload.Phase(network.Load(1_000, 0, 5.0, [0.004], [], 0.0), [900.0])
     came_at = [100.0, 101.0, 106.5, 107.0, 110.2]
-    load = overload.Phase(90_000, 0, 12.0, [1_000.0, 1_000.0], [0.5], came_at)
+    load = overload.Phase(network.Load(90_000, 0, 12.0, [0.5], came_at, 0.0), [1_000.0, 1_000.0])
     assert overload.faults(calm, load, calm) == []
     assert overload.faults(calm, load, calm, 105.0) == ["silent for 3.2 s once all were there"]
     assert overload.faults(calm, load, calm, 108.0) == []
