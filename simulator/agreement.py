@@ -1,15 +1,4 @@
-"""Whether the tables of brokers agree with one another, and with what their clients have said.
-
-Law 1: tables agree where nothing is under way: while a broker tells another something, the other
-does not know it yet. So they are looked at in parts of the network that are *at rest*, in which
-every broker works by a plan, has told all it knows, and waits for nothing, and no client for any
-answer; then everything has to agree, and nothing may be left over of who has gone.
-
-Law 2: what ought to be in the tables is worked out from the clients, in one place; what brokers
-have told each other serves nowhere as its own proof.
-
-Law 3: nothing is changed, and no look at a table makes one.
-"""
+"""Whether the tables of brokers agree with one another, and with what their clients have said."""
 
 from __future__ import annotations
 
@@ -52,7 +41,10 @@ class Part:
 
     @property
     def is_at_rest(self) -> bool:
-        """Law 1."""
+        """Whether every broker works by a plan, has told all that it knows and waits for nothing,
+        and no client waits for an answer. Only then do tables have to agree: what one broker tells
+        another, the other does not know yet.
+        """
         return self.is_answered and not any(self.restless)
 
     @property
@@ -118,7 +110,9 @@ def _rules_in_force(network: Network) -> frozenset[tuple[str, int, int | None]] 
 
 def check_tables(part: Part) -> Iterator[str]:
     """Differences between the tables of brokers and what there is: plan, types, sources, rules and
-    filters.
+    filters. What ought to be in them is worked out from the clients alone: what brokers have told
+    each other proves nothing. Nothing is changed, and nothing may be left over of clients that have
+    gone.
     """
     root = part.brokers.get(part.root)
     if root is None:
@@ -253,8 +247,8 @@ def _check_wants(part: Part) -> Iterator[str]:
 
 
 def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters]) -> Filters:
-    """The filters that a broker wants of a neighbour: those wanted at it, and beyond all others
-    (Law 2).
+    """The filters that a broker wants of a neighbour: those wanted at it, and beyond all
+    others.
     """
     known = found.get((name, to))
     if known is not None:

@@ -1,16 +1,4 @@
-"""The times at which rules hold: as a scenario asks, and as brokers confirm.
-
-Law 1: one thing is asked after another, each when its time has come and what was asked before it is
-answered. So changes that are asked of different brokers are made in their order.
-
-Law 2: a confirmation names the instant from which a rule holds, and the one up to which another
-held (S15). The oracle goes by these instants, and by nothing else that brokers say.
-
-Law 3: where the network changes before the answer, nobody is told whether it was done. Of rules
-that are deployed it was if brokers have them in the end, in versions that nobody was told of, and
-of one that is to be removed if they do not have it. What was removed or replaced so held at least
-up to the last that anybody got of it. It cannot be told of a name that was changed once more.
-"""
+"""The times at which rules hold: as a scenario asks, and as brokers confirm."""
 
 from __future__ import annotations
 
@@ -49,7 +37,9 @@ class Held:
 class Step:
     """One request: to deploy the rules of a text, in place of those of their names, or to remove
     one. ``at_s``: seconds after the first event's time; None: before it, as the scenario begins.
-    ``since_s``: the same of the past instant from which they hold, in no other's place.
+    ``since_s``: the same of the past instant from which they hold, in no other's place. A step is
+    asked for once its time has come and the one before it is answered, so changes at different
+    brokers are made in their order.
     """
 
     at_s: float | None
@@ -117,7 +107,10 @@ def checked(steps: Sequence[Step], known: Mapping[str, EventType]) -> Iterator[R
 
 
 class RuleBook:
-    """The rules that have been confirmed, in the order of their confirmation (Law 2)."""
+    """The rules that have been confirmed, in the order of their confirmation. A confirmation names
+    the instant from which a rule holds, and the one up to which another held (S15). The oracle goes
+    by these instants, and by nothing else that brokers say.
+    """
 
     def __init__(self) -> None:
         self.held: list[Held] = []
@@ -158,7 +151,9 @@ class RuleBook:
         past: int | None = None,
     ) -> bool:
         """Deploy had no answer, and this is what brokers have in the end; whether that tells if it
-        was done (Law 3). ``past`` as in ``note``.
+        was done. It was if brokers have the rules in versions that nobody was told of. What these
+        replaced held at least up to the last that anybody got of it; a name that was changed once
+        more tells nothing. ``past`` as in ``note``.
         """
         names = {rule.name: rule for rule in asked.rules}
         found = {one.name: one for one in in_force if one.name in names}

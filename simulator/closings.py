@@ -2,13 +2,6 @@
 
 The root of a part says so in its log: the *inputs* of these brokers are closed. Afterwards they
 begin beyond all marks, and what is earlier is refused as late, by name.
-
-Law 1: what rules find that need no closed input is exact, and so is what any rule finds of after
-all is well again. What comes of others is true: it is found in all events, or in those of one side
-of a closing alone. It may be incomplete. A at b0 and B at b1, which is cut off: a sink at b0 lacks
-some of a rule over B, and nothing of one over A; and nothing comes to it twice.
-
-Law 2: a published event may not have come from one side of a closing to the other.
 """
 
 from __future__ import annotations
@@ -65,7 +58,13 @@ class Closings:
         return bool(self._all)
 
     def expected(self, sink: Sink, found: Found, got: Answer) -> Answer:
-        """The answer of events that must have come to a sink, and of those that came and might."""
+        """The answer of events that must have come to a sink, and of those that came and might.
+
+        What rules find that need no closed input is exact, and so is what any rule finds after all
+        is well again. Anything else that comes is true, of all events or of those of one side of a
+        closing, and may be incomplete. A at b0 and B at b1, which is cut off: a sink at b0 lacks
+        some of a rule over B, and nothing of one over A; nothing comes to it twice.
+        """
         sources = self._network.sources
         beyond = {one.beyond(sink.broker.name, sources) for one in self._all}
         answers = {absent: found(absent) for absent in _together(beyond)}
@@ -104,7 +103,9 @@ class Closings:
             types |= {rule.defines.name for rule in over}
 
     def _published(self, sink: Sink, whole: Answer, got: Answer) -> tuple[Event, ...]:
-        """Law 2."""
+        """The published events that are due: one may not have come from one side of a closing to
+        the other.
+        """
         beyond = {one.beyond(sink.broker.name, self._network.sources) for one in self._all}
         may_lack = frozenset().union(*beyond)
         come = {_key(one) for one in got.published}

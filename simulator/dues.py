@@ -1,14 +1,5 @@
 """The events that a sink is due of those the oracle finds: it may come late, turn to other things,
 or leave.
-
-Law 1: what is published, or found, before a subscription is in force may come or not; and so may
-what is under way when it is given up. All between is due. However often a sink turns, nothing comes
-twice; and where nothing goes wrong nothing comes that is from long before it was asked for. What a
-rule from a past instant finds comes behind what others have found: p0 holds from 5 s and comes at
-20 s, and a sink that leaves when it has Fires of 21 s may have those of p0 up to 7 s.
-
-Law 2: an event bears the numbers of the subscriptions that it satisfies, of those that it is due
-for; of others that it satisfies only while they are asked for or given up.
 """
 
 from __future__ import annotations
@@ -29,7 +20,14 @@ Keys: TypeAlias = Set[tuple[str, str]]
 
 
 def due(network: Network, sink: Sink, oracle: Oracle, got: Answer) -> Answer:
-    """The answer of events that must have come to it, and of those that came and might."""
+    """The answer of events that must have come to it, and of those that came and might.
+
+    What is published, or found, before a subscription is in force may come or not, and so may what
+    is under way when it is given up. All between is due. However often a sink turns, nothing comes
+    twice; where nothing goes wrong nothing comes from long before it was asked for. A rule from a
+    past instant finds its events behind others: p0 holds from 5 s and comes at 20 s, and a sink
+    that leaves when it has Fires of 21 s may have those of p0 up to 7 s.
+    """
     expected = oracle.answer({wish.text for wish in sink.wishes.values()} or sink.filters)
     if not _turns(sink):
         return _due_by_all(network, sink, expected, got)
@@ -39,7 +37,10 @@ def due(network: Network, sink: Sink, oracle: Oracle, got: Answer) -> Answer:
 
 
 def misnumbered(network: Network, sink: Sink, oracle: Oracle) -> Iterator[str]:
-    """The first delivery that is against Law 2."""
+    """The first delivery with wrong numbers. An event bears the numbers of the subscriptions that
+    it satisfies, of those that it is due for; of others that it satisfies only while they are asked
+    for or given up.
+    """
     by_wish = _due_by_wish(network, sink, oracle) if _turns(sink) else {}
     way_s, all_speak_s = _way_s(network), _all_speak_s(network)
     for one in sink.arrivals:
@@ -80,7 +81,9 @@ def _turns(sink: Sink) -> bool:
 
 
 def _due_by_all(network: Network, sink: Sink, expected: Answer, got: Answer) -> Answer:
-    """Law 1, for all that it wants together. What one that has left got may end anywhere."""
+    """The events that are due for all that the sink wants together. What one that has left got may
+    end anywhere.
+    """
     if sink.confirmed_at is None and not sink.has_left:
         return expected
     confirmed_at = math.inf if sink.confirmed_at is None else sink.confirmed_at
@@ -100,7 +103,7 @@ def _due_by_all(network: Network, sink: Sink, expected: Answer, got: Answer) -> 
 
 
 def _due_by_wish(network: Network, sink: Sink, oracle: Oracle) -> Mapping[int, Keys]:
-    """Law 1, by number."""
+    """The keys of the events that are due, by the number of a subscription."""
     return {
         number: {(one.source, one.id) for one in _due_for(network, sink, wish, oracle)}
         for number, wish in sink.wishes.items()

@@ -5,10 +5,10 @@ and nobody is waited for who may still publish what it needs. What a source brin
 comes in mid-stream, or comes back, is late for rules that are there alone: from before ``until`` it
 is taken, and that rule does not find it (protocol.md section 6). No broker says when that was.
 
-Law: of a composite event that is found with such an event alone, or without it alone, nobody can
-say whether it comes to a sink, but that it does not come twice. The source of Temp closes at 25 s,
-Smoke of 28 s is published, and fire is removed: it has held up to there, with the Temps that there
-were. Temp of 27 s, from a source that is back at 40 s, makes no other Fire of it.
+Nobody can say whether a composite event that is found with such an event alone, or without it
+alone, comes to a sink; twice it does not come. The source of Temp closes at 25 s, Smoke of 28 s is
+published, and fire is removed: it has held up to there, with the Temps that there were. Temp of 27
+s, from a source that is back at 40 s, makes no other Fire of it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Ending:
 def undecided(
     network: Network, taken: Sequence[EventBatch], oracle: Oracle, returning: Collection[str]
 ) -> set[Key]:
-    """The composite events of which nobody can say whether they come (Law). ``taken``: all that is
+    """The composite events of which nobody can say whether they come. ``taken``: all that is
     published, of which the ``oracle`` is; ``returning``: the sources that come in mid-stream, or
     come back.
     """

@@ -1,7 +1,4 @@
-"""Figures of a run (``--out``): how long events took to sinks, and what links carried.
-
-Law: they show what the tables beside them say (report), after the warm-up, and nothing else.
-"""
+"""Figures of a run (``--out``): how long events took to sinks, and what links carried."""
 
 from __future__ import annotations
 
@@ -23,7 +20,9 @@ LINKS_MAX = 25
 
 
 def write_figures(outcome: Outcome, folder: Path) -> bool:
-    """``delays.png`` and ``traffic.png`` in ``folder``; False, and none, without matplotlib."""
+    """``delays.png`` and ``traffic.png`` in ``folder``; False, and none, without matplotlib. They
+    show what the tables beside them say (report), after the warm-up.
+    """
     if find_spec("matplotlib") is None:
         return False
     _save(folder / "delays.png", _draw_delays, _delays_ms(outcome))

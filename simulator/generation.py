@@ -1,9 +1,5 @@
 """Makes a workload (thesis 7.4): who publishes what, which rules, who subscribes, which events.
 
-Law: what is made is a function of the workload, the network and the seed. Each part draws from a
-generator of its own, so that a workload that differs in one respect differs in nothing else:
-other subscriptions leave the events as they are.
-
 Types are ``T1``, ``T2``, ...; each is published at one broker, its home, by that broker's one
 source ``s-BROKER``. Rule ``rN`` defines ``CN``: a sequence whose first written event is the last
 to occur, the others within a window before the one before. Rules and types are dealt out to
@@ -39,7 +35,11 @@ class Generated:
 
 
 def generate(workload: Workload, graph: nx.Graph, seed: int, warm_up_s: float = 0.0) -> Generated:
-    """The workload on a network whose edges have ``delay_s``. ValueError: its part is empty."""
+    """The workload on a network whose edges have ``delay_s``. ValueError: its part is empty.
+
+    What is made is a function of the workload, the network and the seed. Each part draws from a
+    generator of its own: other subscriptions leave the events as they are.
+    """
     return _Generator(workload, graph, seed).generated(warm_up_s)
 
 

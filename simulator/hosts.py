@@ -1,10 +1,4 @@
-"""Hosts that drive the protocols: they carry out their effects and call their timers.
-
-Law: a host knows no protocol. It gives a machine what came and the time, sends what it wants sent,
-and calls ``handle_timer`` when ``next_timer`` is due. Each step costs a broker's processor what
-``Pricing`` says, which is nothing unless a scenario asks for it; what has come while it was busy is
-taken in together, within the bounds of the live host (broker.host, Law 1).
-"""
+"""Hosts that drive the protocols: they carry out their effects and call their timers."""
 
 from __future__ import annotations
 
@@ -48,7 +42,8 @@ class Driver:
     """One machine: its effects and its timer. ``send`` and ``close`` carry out the effects.
 
     ``after`` is called when they are, and may use the machine in turn. ``note`` is given what the
-    machine writes into its log, ``store`` what it would have kept.
+    machine writes into its log, ``store`` what it would have kept. A driver knows no protocol: it
+    gives the machine what came and the time.
     """
 
     def __init__(

@@ -2,22 +2,8 @@
 
 What a broker alone had is gone with its memory: the events that it had acknowledged and that were
 still needed (its replay buffer). And with the links of its clients go the subscriptions of its
-sinks, even where the broker goes on with all that it knew: of such a failure Law 2 alone speaks.
-Nothing else may differ from what the oracle says.
-
-Law 1: of a published event that the broker had kept, and of a composite one that depends on such an
-event, or would, within the reach of its rule, nobody can say whether it comes to a sink, but that
-it does not come twice. What was delivered before the broker failed is as it must be. (A replay
-buffer is looked through once it has some thousand events, or ``unasked_events_max``. Before that it
-has all of its sources' events.)
-
-Law 2: a sink of that broker subscribes anew. It may miss what is published or found before that is
-in force, beyond the instant up to which it had got all; and what it had got may come again, once
-for each time that its broker failed: nobody knows by then that it has been there. So may what is
-earlier than that; what it gets at a time is in order.
-
-Law 3: what its sources had published by then, and is refused as late when it comes again, may have
-been passed on: it is among the events that Law 1 speaks of.
+sinks, even where the broker goes on with all that it knew: of such a failure only the gaps of sinks
+count. Nothing else may differ from what the oracle says.
 """
 
 from __future__ import annotations
@@ -41,8 +27,17 @@ Key: TypeAlias = tuple[str, str]
 
 
 class Losses:
-    """Losses that failures excuse. ``first_s``: when the first broker failed; ``kept``: the events
-    that Law 1 speaks of; ``ahead_s``: by how much a source's clock is ahead at most, as it may be.
+    """Losses that failures excuse.
+
+    It cannot be said whether a published event that the broker had kept comes to a sink, or a
+    composite one that depends on such an event, or would, within the reach of its rule; twice it
+    does not come. What was delivered before the broker failed is as it must be. A replay buffer is
+    looked through once it has some thousand events, or ``unasked_events_max``; before that it has
+    all of its sources' events. What its sources had published by then, and is refused as late when
+    it comes again, may have been passed on: it counts as kept.
+
+    ``first_s``: when the first broker failed; ``kept``: the events that its brokers had kept;
+    ``ahead_s``: by how much a source's clock is ahead at most, as it may be.
     """
 
     def __init__(
@@ -89,7 +84,9 @@ class Losses:
         return expected, replace(got, composite=_together(expected.composite, got.composite, turns))
 
     def _falls_into(self, gaps: Sequence[Gap], event: Event) -> bool:
-        """Whether a sink may miss an event because of a gap (Law 2)."""
+        """Whether a sink may miss an event because of a gap: what is published or found before its
+        new subscription is in force, beyond the instant up to which it had got all.
+        """
         is_composite = event.source.startswith(RULE_SOURCE)
         ahead_s = self._most_s if is_composite else self._ahead_s.get(event.source, 0.0)
         return any(
@@ -101,7 +98,9 @@ class Losses:
     def _without_repeats(
         self, arrivals: Sequence[Arrival], gaps: Sequence[Gap]
     ) -> list[tuple[float, Event]]:
-        """Events that came, with their times, without repeats after a gap (Law 2)."""
+        """Events that came, with their times, without repeats: what a sink had got may come again
+        after each gap, since its broker does not know any more that it was there.
+        """
         came: list[tuple[float, Event]] = []
         seen: dict[Key, tuple[int, object]] = {}  # by how many gaps there had been
         for arrival in arrivals:
@@ -115,7 +114,7 @@ class Losses:
         return came
 
     def _hangs(self, event: Event) -> bool:
-        """Whether an event is, or may depend on, one that was kept (Law 1)."""
+        """Whether an event is, or may depend on, one that was kept."""
         if not event.source.startswith(RULE_SOURCE):
             return key_of(event) in self._kept
         name = event.source.removeprefix(RULE_SOURCE)
@@ -141,8 +140,8 @@ def _turn(gaps: Sequence[Gap], moment: float) -> int:
 def _together(
     expected: Sequence[Event], got: Sequence[Event], turns: Mapping[Key, int]
 ) -> tuple[Event, ...]:
-    """Events that a sink got, with those that came between gaps put together, where it was in order
-    (Law 2).
+    """Events that a sink got, with those that came between gaps put together, where these were in
+    order.
     """
     places = {key_of(event): place for place, event in enumerate(expected)}
     got_places = [places.get(key_of(event), -1) for event in got]

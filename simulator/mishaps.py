@@ -1,11 +1,4 @@
-"""Faults that are drawn from the seed: the table ``[faults]``.
-
-Law 1: what is drawn is a function of the table, the network, its sources, the faults that are
-spelled out, and the seed; the generator is its own, so all else in a run stays as it is.
-
-Law 2: faults of one kind in one place do not overlap, those that are spelled out included. One that
-finds no place free for any kind is left out.
-"""
+"""Faults that are drawn from the seed: the table ``[faults]``."""
 
 from __future__ import annotations
 
@@ -117,6 +110,10 @@ def draw(
 ) -> tuple[Fault, ...]:
     """The faults, in the order in which they begin, beside ``others``. ValueError: what the table
     names is not there.
+
+    The faults are a function of the table, the network, its sources, ``others`` and the seed; the
+    generator is their own, so all else in a run stays as it is. Faults of one kind in one place do
+    not overlap, ``others`` included. A fault that finds no free place is left out.
     """
     return tuple(_Drawing(table, targets, random, others).faults())
 

@@ -1,14 +1,4 @@
-"""When events came to one sink, and which times they bear: what every figure of a run follows from.
-
-Law 1: it is always kept, in sixteen bytes an event, so that a run of a simulated day can be
-measured. The deliveries themselves take some kilobytes each; whoever looks at them asks for them
-to be kept, too (:class:`simulator.clients.Sink`).
-
-Law 2: a delay is that from the last primitive event of a composite one (7.4), whose time it bears.
-By arrival it bears that of its being found, so that what its events took to come there would not
-count: their own times are looked up, and eight bytes more are kept of each. What is made of
-composite events counts from when it was found, since nobody is told of what these were made.
-"""
+"""When events came to one sink, and which times they bear: all figures of a run follow from it."""
 
 from __future__ import annotations
 
@@ -50,7 +40,10 @@ class Publications:
 
 
 class Moments:
-    """The events that were delivered, in their order; ``publications``: of a run by arrival."""
+    """The events that were delivered, in their order; ``publications``: of a run by arrival. An
+    event takes sixteen bytes, so a simulated day can be measured; the deliveries, of some kilobytes
+    each, are kept only if they are asked for (:class:`simulator.clients.Sink`).
+    """
 
     __slots__ = ("_came", "_lasts", "_publications", "_times")
 
@@ -78,7 +71,12 @@ class Moments:
                 self._lasts.extend(self._publications.last_of(batch))
 
     def delays(self, since: float) -> Int64s:
-        """How long each event took (Law 2), in us, of what came at ``since`` or later."""
+        """How long each event took, in us, of what came at ``since`` or later: from the last
+        primitive event of a composite one (7.4). By arrival a composite event bears the time of its
+        being found, so the times of its causes are looked up, for eight bytes an event. What is
+        made of composite events counts from when it was found: nobody is told of what these were
+        made.
+        """
         came = np.array(self._came, np.int64)
         delays: Int64s = came - np.array(self._lasts, np.int64)
         return delays[came >= round(since * MICROSECONDS)]

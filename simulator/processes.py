@@ -1,8 +1,4 @@
-"""Work that is spread over processes, which end with the one that waits for them.
-
-Law: who leaves off waiting for what is under way, by Ctrl-C above all, leaves no process behind,
-and none of them says a word of it. Who is ended by force cannot tell them; they see it themselves.
-"""
+"""Work that is spread over processes, which end with the one that waits for them."""
 
 from __future__ import annotations
 
@@ -22,7 +18,11 @@ INTERRUPT = (signal.SIGINT,)
 
 
 class Processes(ProcessPoolExecutor):
-    """Up to ``count`` fresh processes, each of which prepares first. Used by one thread."""
+    """Up to ``count`` fresh processes, each of which prepares first. Used by one thread.
+
+    If whoever waits for them leaves off, by Ctrl-C above all, no process is left behind, and none
+    says a word of it. They see by themselves that their parent was ended by force.
+    """
 
     def __init__(self, count: int, prepare: Callable[[], None] | None = None) -> None:
         super().__init__(count, get_context("spawn"), _begin, (prepare,))

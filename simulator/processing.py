@@ -1,18 +1,5 @@
 """Times that brokers' processors spend on messages, a table that was measured on the real code.
 
-Law 1: a message costs by what it is, by its bytes, and by what is evaluated where it comes: rows of
-a table say how much. What a broker sends costs too, for whoever has it sent; so a message that goes
-to ten sinks costs ten deliveries.
-
-Law 2: the first message of a row in a step finds the code of its row in no cache, and has all done
-that is done once for what is taken in together; each further one of that row costs ``further_us``
-in their place. Three Publish that wait for b1 cost ``message_us``, ``evaluating_us`` and
-``rule_us`` once and ``further_us`` twice, and ``byte_ns`` for the bytes of all three. A step for
-which the processor has to be woken costs ``waking_us`` more.
-
-Law 3: what a message is follows from its frames alone, so the costs of a run are a function of its
-scenario, its seed and the table.
-
 ``measured.toml`` is the table of one machine; ``python -m benchmarks.processing_costs`` makes one
 of any other. What sockets cost is in ``waking_us`` alone; what timers do beside the messages that
 they send is in nothing.
@@ -118,7 +105,11 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class ProcessingTable:
-    """The costs of one machine, beside ``others`` of all messages."""
+    """The costs of one machine, beside ``others`` of all messages. A message costs by what it is,
+    by its bytes, and by what is evaluated where it comes, all of which follow from its frames; so
+    the costs of a run are a function of its scenario, its seed and the table. A message that goes
+    to ten sinks costs its sender ten deliveries.
+    """
 
     machine: str
     date: datetime.date
@@ -137,7 +128,14 @@ class ProcessingTable:
 
 
 class Step:
-    """The bill of one step by a table (Law 2)."""
+    """The bill of one step by a table.
+
+    The first message of a row finds the code of its row in no cache, and has all done that is done
+    once for what is taken in together; each further one of that row costs ``further_us`` in their
+    place. Three Publish that wait for b1 cost ``message_us``, ``evaluating_us`` and ``rule_us``
+    once and ``further_us`` twice, and ``byte_ns`` for the bytes of all three. A step for which the
+    processor has to be woken costs ``waking_us`` more.
+    """
 
     def __init__(self, table: ProcessingTable) -> None:
         self._table = table

@@ -96,7 +96,7 @@ def _lane_rows(outcome: Outcome) -> Iterator[Sequence[Any]]:
 
 def delays(experiment: Experiment) -> Int64s:
     """From the last primitive event of each (7.4) to its delivery, in us, of what is delivered when
-    the warm-up is over (moments, Law 2).
+    the warm-up is over.
     """
     since = experiment.measured_from
     found = [sink.moments.delays(since) for sink in experiment.sinks.values()]

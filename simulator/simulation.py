@@ -1,10 +1,4 @@
-"""The simulated clock, chance and trace: everything that a run may depend on.
-
-Law: a run is a function of its scenario and its seed. Whoever needs chance gets a generator of
-its own, by name, so that what one part draws changes nothing for another; callbacks of one instant
-run in the order in which they were asked for; and the trace says what was carried, byte for byte
-the same for the same seed.
-"""
+"""The simulated clock, chance and trace: everything that a run may depend on."""
 
 from __future__ import annotations
 
@@ -78,7 +72,12 @@ class Replay(Trace):
 
 
 class Simulation:
-    """One run. Times are in simulated seconds, from ``start`` on."""
+    """One run. Times are in simulated seconds, from ``start`` on.
+
+    A run is a function of its scenario and its seed. Callbacks of one instant run in the order in
+    which they were asked for, and the trace says what was carried, byte for byte the same for the
+    same seed.
+    """
 
     def __init__(self, seed: int, start: float = 0.0, trace: Trace | None = None) -> None:
         self.seed = seed
@@ -94,7 +93,9 @@ class Simulation:
         return self.environment._now  # beside simpy's own property, which takes a call
 
     def random(self, name: str) -> Random:
-        """A generator of its own for whoever bears that name."""
+        """A generator of its own for whoever bears that name. What one part draws changes nothing
+        for another.
+        """
         return Random(f"{self.seed}/{name}")
 
     def after(self, delay: float, act: Callable[[Due], None], what: Any = None) -> None:

@@ -1,10 +1,4 @@
-"""Store of a simulated broker: keeps what it is asked to, some time after it was asked.
-
-Law: what was asked for is kept in order, the changes of one Store together or not at all, and all
-that waits at once. A broker that fails loses what was not kept by then, from some Store on: with
-``sync_s`` of 20 ms Temp 7, which came 15 ms before, is gone from its store, or it is there, and its
-source has not been told so. Events go through their frames, as in a store that is a file.
-"""
+"""Store of a simulated broker: keeps what it is asked to, some time after it was asked."""
 
 from __future__ import annotations
 
@@ -34,7 +28,11 @@ FOLLOWING, STRETCH = 3, 4
 
 
 class SimulatedStore:
-    """The store of the broker of a name. ``sync_s``: seconds that it takes to keep something."""
+    """The store of the broker of a name. ``sync_s``: seconds that it takes to keep something.
+
+    What was asked for is kept in order, the changes of one Store together or not at all, and all
+    that waits at once. Events go through their frames, as in a store that is a file.
+    """
 
     def __init__(self, simulation: Simulation, name: str, sync_s: float) -> None:
         self._simulation = simulation
@@ -87,7 +85,10 @@ class SimulatedStore:
             self._records.get(change.kind, {}).pop(change.key, None)
 
     def fail(self) -> None:
-        """The broker has failed: of what was not kept yet the first may be, the rest is lost."""
+        """The broker has failed: of what was not kept yet the first may be, the rest is lost. With
+        ``sync_s`` of 20 ms Temp 7, which came 15 ms before, is gone from the store, or is there and
+        its source was not told so.
+        """
         self._keep_all(self._asked[: self._random.randint(0, len(self._asked))])
         self._asked.clear()
         self._lives += 1

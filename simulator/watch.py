@@ -1,26 +1,5 @@
 """Checks of a run at every moment: brokers are looked at while they run.
 
-Law 1: a watch sends nothing, draws no chance and changes nothing, so a run that is watched is the
-same run, byte for byte. It looks between two inputs, when every broker has done all that follows
-from what has come to it.
-
-Law 2: what is promised never to go back does not, from one look to the next: the marks that were
-given to a broker's engine and fragments in one tree, ever; those that have gone up to its father,
-and the output watermarks of rules, within a plan; those that the root has found in the whole
-network, and up to where rules are committed, ever; up to where a sink's broker has what it wants of
-a rule all of whose types are published, at a root ever, elsewhere within an epoch, where rules are
-pulled within a plan; and what an open source has promised, on one link. Where several lives of a
-broker, versions of a rule, or generations of a tree follow one another, each begins anew; so do
-marks of a type of which a source has gone on at another broker.
-
-Law 3: whatever is kept has a bound, and keeps to it: messages for a neighbour, events for a sink,
-events of own sources, remembered ids and events, what clients have not had acknowledged.
-
-Law 4: within an epoch of a tree a broker has one father, or none any more, and nobody is above
-himself (routing.overlay.trees, Law 2); a broker that has restarted may be, until the next epoch.
-
-Law 5: whenever a part of the network is at rest its tables agree (simulator.agreement).
-
 A look costs some hundred microseconds, as much as some ten messages. So there is one whenever
 ``LINES`` messages have been carried, ``EVERY_S`` after the last at the earliest, and whenever the
 network has come to rest with other tables than before. All in all that is a tenth of a run.
@@ -67,7 +46,12 @@ class Seen:
 
 
 class Watch:
-    """Watches one network, from ``start`` on; ``found`` has what was not as it must be."""
+    """Watches one network, from ``start`` on; ``found`` has what was not as it must be.
+
+    A watch sends nothing, draws no chance and changes nothing, so a run that is watched is the same
+    run, byte for byte. It looks between two inputs, when every broker has done all that follows
+    from what has come to it.
+    """
 
     def __init__(self, network: Network) -> None:
         self.found: dict[str, dict[str, None]] = {}
@@ -100,7 +84,7 @@ class Watch:
         self._simulation.after(EVERY_S, self._wake)
 
     def look(self) -> None:
-        """Look at all brokers that run (Laws 2 to 4)."""
+        """Look at all brokers that run: their marks, buffers and trees."""
         self.looks += 1
         hosts = [host for host in self._network.brokers.values() if host.is_running]
         for host in hosts:
@@ -121,7 +105,7 @@ class Watch:
             if len(found) < FOUND_MAX:
                 found[line] = None
 
-    # --- marks (Law 2) ---
+    # --- marks ---
 
     def _look_at_homes(self, host: BrokerHost) -> None:
         """Note the types of sources that have gone on at another broker."""
@@ -131,6 +115,15 @@ class Watch:
                 self._moved.update(stay.types)
 
     def _look_at_marks(self, host: BrokerHost, seen: Seen) -> Iterator[str]:
+        """Promises never to go back hold from one look to the next: within a plan the output
+        watermarks of rules and the marks that have gone up to a father; in one tree the marks of a
+        broker's engine and fragments; at all times those that the root has found in the whole
+        network, and up to where rules are committed; of a sink's broker, what it has of a rule all
+        of whose types are published, at a root at all times, elsewhere within an epoch, within a
+        plan where rules are pulled; on one link what an open source has promised. Lives of a
+        broker, versions of a rule and generations of a tree begin anew, and so do marks of a type
+        of which a source has gone on at another broker.
+        """
         before, seen.marks = seen.marks, dict(_marks_of(host.broker, self._sinks_in_force))
         for what, (scope, marks) in seen.marks.items():
             was = before.get(what)
@@ -147,9 +140,12 @@ class Watch:
         """Others have been told nothing that they could rely on."""
         return {sink.peer for sink in self._network.sinks.values() if sink.is_in_force}
 
-    # --- buffers (Law 3) ---
+    # --- buffers ---
 
     def _look_at_buffers(self, host: BrokerHost) -> Iterator[str]:
+        """Each buffer keeps to its bound: messages for a neighbour, events for a sink, events of
+        own sources, remembered ids and events.
+        """
         broker = host.broker
         for what, held, most in _held_by(broker):
             if held > most:
@@ -168,11 +164,12 @@ class Watch:
                 yield f"broker {host.name}: the queue of sink {sink.name} is longer than its limit"
 
     def _look_at_clients(self) -> Iterator[str]:
+        """Clients keep no more that is not acknowledged than they may."""
         for source in self._network.sources:
             if source.session.ready and source.session.outgoing.room < 0:
                 yield f"source {source.name}: more is not acknowledged than its session keeps"
 
-    # --- tables (Law 5) ---
+    # --- tables ---
 
     def look_at_rest(self) -> None:
         """Look at the tables, where the network is at rest and they may be others than before."""
@@ -296,10 +293,11 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
             yield "events waiting for a type", waiting, config.waiting_events_max
 
 
-# --- trees (Law 4) ---
+# --- trees ---
 
 
 def _look_at_fathers(host: BrokerHost, seen: Seen) -> Iterator[str]:
+    """Within an epoch of a tree a broker has one father, or none any more."""
     before = seen.fathers
     seen.fathers = {(one.root, one.epoch): one.father for one in host.broker.overlay.topology.trees}
     for (root, epoch), father in seen.fathers.items():
@@ -309,6 +307,9 @@ def _look_at_fathers(host: BrokerHost, seen: Seen) -> Iterator[str]:
 
 
 def _look_for_cycles(hosts: Sequence[BrokerHost]) -> Iterator[str]:
+    """Nobody is above itself in a tree (routing.overlay.trees); a broker that has restarted may be,
+    until the next epoch.
+    """
     trees: dict[tuple[str, int], dict[str, str]] = {}
     for host in hosts:
         if host.starts == 1:

@@ -1,7 +1,4 @@
-"""The parts of a random scenario: rules, who is where, events, changes, and what goes wrong.
-
-Law: what is drawn follows from the generator alone, in one order, so a seed means one case.
-"""
+"""The parts of a random scenario: rules, who is where, events, changes, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -45,7 +42,9 @@ def changed(case: Case, make: Callable[[], Iterable[Change]]) -> Case:
 
 
 class Maker:
-    """Draws all of a case from one generator."""
+    """Draws all of a case from one generator. Draws are made in one order, so a seed means one
+    case.
+    """
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -321,7 +321,7 @@ def with_visitors(case: Case, random: Random) -> Case:
 
 def _unused(case: Case) -> list[RuleText]:
     """The rules of the beginning whose types no other uses, then or later: until when they held may
-    be told by nothing but what was delivered of them (simulator.changes, Law 3).
+    be told by nothing but what was delivered of them (RuleBook.conclude).
     """
     coming = [rule for change in case.changes for rule in change.rules]
     every = [*case.rules, *coming]
