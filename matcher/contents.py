@@ -4,12 +4,6 @@ Contents are the type, the time and the values in the schema's order: neither th
 id, which are alike where contents are compared, nor the place that an event was read from. Values
 are taken as the schema holds them, so that an int which stands for a float is that float, and
 -0.0 is 0.0.
-
-Law 1: equal contents have equal digests, alone or in columns; others differ but for one pair in
-2**64. No digest is NOT_KEPT.
-
-Law 2: a digest is good within a process, and in those that hash texts alike (``SEED``): texts come
-with the hash that Python has made of them already.
 """
 
 from __future__ import annotations
@@ -36,7 +30,10 @@ _MASK = 2**64 - 1
 
 
 def contents_of(batch: EventBatch) -> UInt64s:
-    """The digests of a batch's events: uint64[n]."""
+    """The digests of a batch's events: uint64[n]. Equal contents have equal digests, alone or in
+    columns; others differ but for one pair in 2**64, and no digest is NOT_KEPT. A digest is good
+    within a process, and in those that hash texts alike (``SEED``).
+    """
     if isinstance(batch, Single):
         row = batch.row
         return np.array([_of_values(batch.type, row.time, row.values)], np.uint64)

@@ -4,9 +4,8 @@ Numpy's reductions take a microsecond or two, however short a column is: longer 
 is done with a few hundred events. To ask for the place of an extreme, and to look there, takes a
 fifth of that, and no longer where columns are long.
 
-Law: these are the reductions ``min``, ``max`` and ``all``, of columns with a row at least. Of the
-times 3, 1 and 2 the least is 1, the greatest 3, and not all are greater than 1. The place of either
-extreme of floats is that of the first NaN, if there is any.
+These are the reductions ``min``, ``max`` and ``all``, of columns with a row at least. The place of
+either extreme of floats is that of the first NaN, if there is any.
 """
 
 from __future__ import annotations

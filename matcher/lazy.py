@@ -1,9 +1,4 @@
-"""Batches of one event whose columns are made when they are asked for, and kept.
-
-Law: as an EventBatch such a batch lacks nothing. Each column is made by its function of ``makers``
-when somebody asks for it, and is a column like any other from then on: ``batch.time`` of a Single
-is made once, however often it is read.
-"""
+"""Batches of one event whose columns are made when they are asked for, and kept."""
 
 from __future__ import annotations
 
@@ -14,7 +9,10 @@ from matcher.model import EventBatch
 
 
 class Lazy(EventBatch):
-    """The base of such batches."""
+    """The base of such batches. Such a batch lacks nothing as an EventBatch: each column is made by
+    its function of ``makers`` when somebody asks for it, once, and is a column like any other from
+    then on.
+    """
 
     # The columns are the slots of EventBatch, each empty until ``__getattr__`` is asked for it.
     __slots__ = ()

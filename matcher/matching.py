@@ -1,11 +1,4 @@
-"""The choice of a matcher and of the place where it computes, as data.
-
-Law 1: two names decide one *way* of matching, by the table of docs/matching.md ("On a GPU"); every
-way gives the same answers (:mod:`matcher.methods.matcher`).
-
-Law 2: nothing of a device is imported before a way asks for it. A device that fails costs time and
-never an answer (:mod:`matcher.methods.guarded`).
-"""
+"""The choice of a matcher and of the place where it computes, as data."""
 
 from __future__ import annotations
 
@@ -59,7 +52,9 @@ class Matching:
 
     @property
     def way(self) -> str:
-        """The way of matching: a matcher's name, or PLACED."""
+        """The way of matching: a matcher's name, or PLACED. Two names decide it, by the table of
+        docs/matching.md ("On a GPU"); every way gives the same answers.
+        """
         if self.needs_device:
             return ON_DEVICE[self.matcher]
         return PLACED if self.matcher == self.device == "auto" else self.matcher

@@ -1,13 +1,4 @@
-"""A batch of one event, as plain values: what a live link mostly carries.
-
-Law 1: a :class:`Single` is an EventBatch in every respect. Whoever asks for its columns gets
-them, made then and kept; whoever does not, a broker that passes the event on or an application
-that wants it as a row, never pays for arrays of length one, which cost more to make than all else
-that is done with such an event.
-
-Law 2: as a batch it is a value, and so is its row: values of the schema's kinds in the schema's
-order, an int already a float where a float is declared (tesla.md E1).
-"""
+"""A batch of one event, as plain values: what a live link mostly carries."""
 
 from __future__ import annotations
 
@@ -37,7 +28,8 @@ from matcher.model import (
 class Row(Struct, frozen=True, gc=False):
     """One primitive event: ``time`` in microseconds since the epoch, ``text`` an id from outside.
 
-    ``values`` has one value for each attribute of the type, presences included.
+    ``values`` has one value for each attribute of the type, presences included. They are of the
+    schema's kinds, an int already a float where a float is declared (tesla.md E1).
     """
 
     time: int
@@ -48,7 +40,12 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class Single(Lazy):
-    """A batch of the one event ``row``, of ``event_type``."""
+    """A batch of the one event ``row``, of ``event_type``.
+
+    It is an EventBatch in every respect: whoever asks for its columns gets them, made then and
+    kept. Whoever does not never pays for arrays of length one, which cost more to make than all
+    else that is done with such an event.
+    """
 
     __slots__ = ("row",)
     row: Row

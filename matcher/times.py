@@ -5,13 +5,6 @@ Time is an integer count of microseconds since the epoch. Its text is an RFC 333
 second of the next day, as POSIX counts. Numbers may also count milliseconds, microseconds or
 nanoseconds, where that is said; nothing guesses it.
 
-Law (finer digits): a binary float, as a clock or JSON gives it, is the nearest microsecond. Any
-other time that is finer is refused: digits of a text or of a decimal, whole nanoseconds, stamps of
-nanoseconds. Readers of files may be told to cut these instead (``TimeForm``).
-
-Law: no event is earlier than the year 1 or later than the year 9999, whichever way it comes. What
-lies beyond is most often a number of another unit.
-
 Each direction has one form for a single time and one for a whole column; the column forms accept
 a subset, in bulk, of what the single forms do, and say so when a column is not in it.
 """
@@ -92,6 +85,9 @@ def time_of(value: object, unit: str = "s") -> int:
 
     ``unit``, of UNITS, says what numbers count. Raises BadEvent: another form, digits finer than a
     microsecond, or beyond the years 1 to 9999.
+
+    A binary float, as a clock or JSON gives it, is the nearest microsecond. Any other time that is
+    finer is refused; readers of files may be told to cut it instead (``TimeForm``).
     """
     if type(value) is float:  # as most are
         return _of_float(value, unit)

@@ -1,15 +1,4 @@
-"""Trace contexts of events: the traces (W3C ``traceparent``) that an event belongs to.
-
-Law 1: a context belongs to an event, known by source and id (tesla.md E1), not to the place where
-that stands in a batch. t#7 was published with a context; whoever cuts, joins, keeps or sends on the
-batch that it came in needs to know nothing of it, and asks again by the event's name.
-
-Law 2: a composite event belongs to the traces of its causes, and of theirs: CONTEXTS_MAX at most.
-fire's e4d1 was made of t#7 and s#2, so it belongs to the traces of both.
-
-Law 3: the latest EVENTS_MAX events with contexts are remembered. While there are none nobody has to
-ask (``has_any``); else other events are looked at if their source has any.
-"""
+"""Trace contexts of events: the traces (W3C ``traceparent``) that an event belongs to."""
 
 from __future__ import annotations
 
@@ -37,7 +26,12 @@ def is_context(text: object) -> bool:
 
 
 class TraceContexts:
-    """Contexts of the latest events that have any."""
+    """Contexts of the latest events that have any.
+
+    A context belongs to an event, known by source and id (tesla.md E1), not to its place in a
+    batch: whoever cuts, joins, keeps or sends on batches needs to know nothing of it, and asks
+    again by the event's name. The latest EVENTS_MAX events with contexts are remembered.
+    """
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[str, Contexts]] = {}
@@ -77,8 +71,10 @@ class TraceContexts:
             place += len(batch)
 
     def follow(self, batches: Iterable[EventBatch]) -> None:
-        """Note those of composite events, by their causes (Law 2); whichever of the batches has a
-        composite event that is a cause of others.
+        """Note those of composite events, by their causes; whichever of the batches has a composite
+        event that is a cause of others. One belongs to the traces of its causes, and of theirs,
+        CONTEXTS_MAX at most: fire's e4d1 was made of t#7 and s#2, so it belongs to the traces of
+        both.
         """
         found = [one for one in batches if not isinstance(one, Single) and one.causes is not None]
         for _ in found:

@@ -4,12 +4,6 @@ batches take: ``auto`` of :mod:`studies.operators`.
 As with subscriptions (:mod:`matcher.gpu.choice`) both places are tried, and times tell. Work with a
 state cannot be done in both at once: a trial is a move.
 
-Law: a choice concerns time alone, never an output. Work begins on the processor, and tries a device
-once it has computed for as long as it takes to compile the device's kernels; so at the worst it
-takes twice as long as without. It stays where an event costs less. It tries anew when what an
-event costs, or how many come at once, has doubled or halved since, and it has computed for
-``TRIAL_WORTH`` times as long as the last trial took.
-
 Example: a join over 100,000 events takes 175 us an event on the processor. After ten seconds it
 goes to a device, where it takes 0.7 us in batches of 2,048, and stays.
 """
@@ -64,6 +58,12 @@ class Choice(Generic[Where]):
 
     It begins at ``host``. ``device`` gives the other place, None where there is none: then nothing
     is chosen.
+
+    A choice concerns time alone, never an output. Work tries a device once it has computed for as
+    long as it takes to compile the device's kernels; so at the worst it takes twice as long as
+    without. It stays where an event costs less. It tries anew when what an event costs, or how many
+    come at once, has doubled or halved since, and it has computed for ``TRIAL_WORTH`` times as long
+    as the last trial took.
     """
 
     def __init__(

@@ -3,14 +3,6 @@ it.
 
 Python walks through everything that it holds whenever that has grown by a quarter: with some
 thousand rules for a twentieth of a second, in the midst of whatever happens to be done.
-
-Law 1: what has outlived collections of young objects is walked through once more, while it is
-little, between two messages, and then frozen: the collector never looks at it again. What nothing
-refers to any more goes all the same; only rings of objects would stay, and what rules and events
-are made of has none.
-
-Law 2: once as much is frozen as there was at first, all is thawed and walked through. So even
-rings that were frozen take no more room than everything else.
 """
 
 from __future__ import annotations
@@ -27,6 +19,12 @@ class Ageing:
     """Owner of what the process has frozen, from ``begin`` to ``end``.
 
     ``tell`` is called, between any two steps of the program, when ``take`` has something to do.
+
+    What has outlived collections of young objects is walked through once more, while it is little,
+    between two messages, and then frozen: the collector never looks at it again. What nothing
+    refers to any more goes all the same; only rings of objects would stay. Once as much is frozen
+    as there was at first, all is thawed and walked through: so rings that were frozen take no more
+    room than everything else.
     """
 
     def __init__(self, tell: Callable[[], None]) -> None:

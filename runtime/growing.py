@@ -1,14 +1,5 @@
 """Arrays that grow at their end without a pause, for kernels to read. Room is doubled, so that an
 append is cheap whatever there is.
-
-Law: growing takes the same short time whatever there is. Beyond MOVED_MIN bytes the pages of memory
-are moved to where there is room for more of them, and what is in them is not touched; doubling a
-hundred megabytes by a copy would be a pause of some tens of milliseconds. Where the system cannot
-do that, or somebody still looks at the array, it is copied. What comes at once stands in large
-pages, which are sooner found; what comes one by one begins with small ones, since to fill one large
-page with zeros takes 0.2 ms, or 20 where a virtual machine has to be given it first. Small pages
-are asked for some at a time before they are used: one that is met when it is written to doubles
-what a filter takes that comes, and one filter in twenty met one.
 """
 
 from __future__ import annotations
@@ -38,7 +29,13 @@ def with_room(array: Array, rows: int) -> Array:
 
 
 class Growing:
-    """``rows[:size]`` are in use, what lies behind is room: zeros, until it is used."""
+    """``rows[:size]`` are in use, what lies behind is room: zeros, until it is used.
+
+    Growing takes the same short time whatever there is. Beyond MOVED_MIN bytes the pages of memory
+    are moved to where there is room for more of them; doubling a hundred megabytes by a copy would
+    be a pause of some tens of milliseconds. Where the system cannot do that, or somebody still
+    looks at the array, it is copied.
+    """
 
     def __init__(self, dtype: npt.DTypeLike, *shape: int, room: int = 0) -> None:
         self._dtype, self._shape = np.dtype(dtype), shape
@@ -66,7 +63,10 @@ class Growing:
         return first
 
     def make_ready(self, used: int) -> None:
-        """Ask for the pages of what will come next behind so many rows in use, if it is time."""
+        """Ask for the pages of what will come next behind so many rows in use, if it is time. One
+        that is met when it is written to doubles what a filter takes that comes, and one filter in
+        twenty met one.
+        """
         if used <= self._ready:
             return
         self._ready = len(self.rows)
@@ -76,11 +76,16 @@ class Growing:
             advise(self._pages, WRITABLE, begin, end)
 
     def expect(self) -> None:
-        """Rows come at once until ``settle``: what is grown into begins with large pages."""
+        """Rows come at once until ``settle``: what is grown into begins with large pages. They are
+        sooner found.
+        """
         self._at_once = True
 
     def settle(self, used: int) -> None:
-        """Rows come one by one from now on, behind so many that are in use."""
+        """Rows come one by one from now on, behind so many that are in use. What is grown into
+        begins with small pages: to fill one large page with zeros takes 0.2 ms, or 20 where a
+        virtual machine has to be given it first.
+        """
         if self._at_once and self._pages is not None:
             advise(self._pages, SMALL, used * self._row_bytes)
         self._at_once, self._ready = False, used

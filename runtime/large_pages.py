@@ -3,9 +3,6 @@
 A message among a thousand brokers touches a few hundred small objects out of gigabytes, and the
 processor waits for each of them: first for where it is (the page tables), then for what it is. With
 pages of 2 MiB the first is nearly free, which is a tenth to a sixth of the time.
-
-Law: it is advice, and nothing follows from it but time. Where the system knows none (it is not
-Linux, or has no such pages), or will not, all stays as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +20,9 @@ _COLLAPSE = 25
 
 
 def use_large_pages() -> None:
-    """Move what this process has allocated so far, if that is worth while."""
+    """Move what this process has allocated so far, if that is worth while. It is advice: where the
+    system knows none, or will not, all stays as it is.
+    """
     spans = [*_spans()]
     if sum(end - start for start, end in spans) < WORTH:
         return

@@ -1,10 +1,6 @@
 """Pages of a library that has done its work, given back until it has more.
 
 LLVM, which loads kernels, is 70 of a broker's 170 MB, and idle once they are loaded.
-
-Law: only what nobody can have written is given back, and the library's file holds it: its next use
-reads it again. Where the system does not say what a mapping holds, as elsewhere than on Linux,
-nothing is.
 """
 
 from __future__ import annotations
@@ -25,7 +21,10 @@ _DONT_NEED = 4
 
 
 def give_back(library: str = LLVM) -> None:
-    """Give back the pages of a library, by the beginning of its file's name."""
+    """Give back the pages of a library, by the beginning of its file's name. Only what nobody can
+    have written is given back, and the library's file holds it: its next use reads it again. Where
+    the system does not say what a mapping holds, nothing is.
+    """
     with suppress(OSError, AttributeError):
         advise = ctypes.CDLL(None).madvise
         for start, size in _unwritten(_MAPS.read_text(), library):

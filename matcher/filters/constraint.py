@@ -2,16 +2,6 @@
 
 A *constraint* compares one named attribute with a constant, a *filter* is a conjunction of
 constraints, a *predicate* the disjunction of the filters that one *interface* exposes.
-
-Law 1: values are numbers, texts or bools. A constraint on an absent attribute, or on one of
-another kind, is false, ``!=`` included (docs/matching.md).
-
-Law 2: numbers compare exactly by value, an int with a float too, and texts by code point
-(tesla.md S10). A NaN in an event is a number that is unequal to all; as an operand it is refused,
-because no constraint with it could say anything.
-
-Law 3: a filter without constraints matches every event of its type, and without a type every
-event.
 """
 
 from __future__ import annotations
@@ -107,7 +97,7 @@ HOLDS: Mapping[Operator, Callable[..., bool]] = {
 class Constraint:
     """``name operator operand``.
 
-    Raises FilterError when the operand is no value that an event could have (Law 2), or the
+    Raises FilterError when the operand is no value that an event could have, as NaN is, or the
     operator does not fit it.
     """
 
@@ -126,7 +116,11 @@ class Constraint:
         return _SORT_OF_TYPE[type(self.operand)]
 
     def holds(self, value: Value | None) -> bool:
-        """Whether an attribute's value satisfies it; None is an absent one (Law 1)."""
+        """Whether an attribute's value satisfies it; None is an absent one. A constraint on an
+        absent attribute, or on one of another kind, is false, ``!=`` included (docs/matching.md).
+        Numbers compare exactly by value, an int with a float too, and texts by code point (tesla.md
+        S10); NaN is a number that is unequal to all.
+        """
         if _SORT_OF_TYPE.get(type(value)) is not self.sort:
             return False
         return HOLDS[self.operator](value, self.operand)
@@ -137,7 +131,9 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunction of constraints, on events of one type where ``type`` names it (Law 3)."""
+    """A conjunction of constraints, on events of one type where ``type`` names it. One
+    without constraints matches every event of its type, and without a type every event.
+    """
 
     constraints: tuple[Constraint, ...] = ()
     type: str | None = None

@@ -1,12 +1,6 @@
 """Filters that say nothing beyond others: ``covers(f, g)`` when every event that ``g`` matches
 is matched by ``f``. Who forwards subscriptions need not forward ``g`` beside ``f``.
 
-Law 1: it is never said of a filter that does not cover; a delivery would be lost.
-
-Law 2: what is said is exact where ``g`` asks for numbers, bools, and texts by equality, order and
-prefix. What ``suffix`` and ``contains`` have in common with other constraints is searched for in
-their operands alone, so that a covering may be missed, which costs a message and loses none.
-
 The values of an attribute that satisfy all constraints of ``g`` on it are an interval from which
 some points are left out. Numbers are those that an event can have, ints and floats of 64 bits: a
 point follows another, which closes every interval. A text is followed by itself with a NUL at its
@@ -26,7 +20,12 @@ _NUL = "\0"
 
 
 def covers(wide: Filter, narrow: Filter) -> bool:
-    """Whether ``wide`` matches every event that ``narrow`` matches (Laws 1 and 2)."""
+    """Whether ``wide`` matches every event that ``narrow`` matches. It is never said of a filter
+    that does not cover: a delivery would be lost. It is exact where ``narrow`` asks for numbers,
+    bools, and texts by equality, order and prefix. What ``suffix`` and ``contains`` have in common
+    with other constraints is searched for in their operands alone; a covering that is missed costs
+    a message.
+    """
     if any(values_of(narrow, name) is None for name in _names(narrow)):
         return True  # it matches nothing
     if wide.type is not None and wide.type != narrow.type:

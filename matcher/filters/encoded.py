@@ -27,7 +27,7 @@ class EncodedEvents:
 
     ``offsets`` int64[n + 1] into ``cells`` int64[m, 2]: the term, plus 2**32 where the value is a
     float; and the value, an int, the bits of a float or the number of a text. Those of one event
-    are in the order of the vocabulary's ``ranks``. ``generation``: see the vocabulary's Law 2.
+    are in the order of the vocabulary's ``ranks``. ``generation``: see the vocabulary.
     ``texts``: what kernels read of the texts, as it was when they were encoded. ``rows`` int64[n]:
     which of the events that were given each is, None if they are in the same order.
     """

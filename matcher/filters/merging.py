@@ -1,6 +1,6 @@
 """Two filters as one: ``merged(f, g)`` matches what ``f`` or ``g`` matches, and nothing else.
 
-Who forwards the one filter need forward neither of the two. Law: what is merged is exact. Where
+Who forwards the one filter need forward neither of the two. What is merged is exact. Where
 no filter says the same as both, nothing is merged, and no more general filter is made up: that
 would deliver what nobody asked for.
 

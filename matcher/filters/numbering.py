@@ -1,8 +1,4 @@
-"""Numbers of words and places of identifiers, in dictionaries that grow by one without a pause.
-
-Law: a dictionary moves all that it has whenever it doubles, so that what comes one by one is
-spread over SHARDS of them as soon as there are TOGETHER_MAX.
-"""
+"""Numbers of words and places of identifiers, in dictionaries that grow by one without a pause."""
 
 from __future__ import annotations
 
@@ -88,7 +84,8 @@ class Places:
     """Places by identifier.
 
     What comes at once is in one dictionary, what comes one by one in another one and, beyond
-    TOGETHER_MAX, in SHARDS others.
+    TOGETHER_MAX, in SHARDS others. A dictionary moves all that it has whenever it doubles; so no
+    shard has much to move.
     """
 
     def __init__(self) -> None:

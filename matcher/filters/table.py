@@ -1,13 +1,4 @@
-"""Filters packed into flat arrays, as the kernels read them.
-
-Law 1: the table owns the filters, their places (*slots*) and those of their interfaces; a
-matcher built on it keeps slots alone. A slot, and the run of rows that a filter had, are used
-again.
-
-Law 2: an operand is brought into the form in which events are encoded, so that equal numbers
-have equal words (matcher.filters.vocabulary, Law 3). Many filters are packed as arrays, one filter
-without any: both give the same rows.
-"""
+"""Filters packed into flat arrays, as the kernels read them."""
 
 from __future__ import annotations
 
@@ -64,6 +55,11 @@ class FilterTable:
 
     ``rows`` int64[.., 2]: all rows (:mod:`matcher.kernels.layout`); ``filters`` int32[slots, 3];
     ``identifiers`` int64[slots]; ``interfaces`` int64[places], -1 where there is none now.
+
+    The table owns the filters, their places (*slots*) and those of their interfaces; a matcher
+    built on it keeps slots alone. A slot, and the run of rows that a filter had, are used again.
+    Operands are in the form in which events are encoded. Many filters are packed as arrays, one
+    filter without any: both give the same rows.
     """
 
     def __init__(self) -> None:

@@ -1,17 +1,4 @@
-"""The texts that have passed by, and the tests that they pass.
-
-Law 1: whatever is asked of a text is a *test* (equal to, prefix, suffix, contained, order), and
-each test is made once per distinct text, never once per filter. A text that has passed by is
-remembered with its *hits*, the tests that it passes: it is looked up among the operands by its
-own prefixes, suffixes and pieces of the lengths that operands have, so that the work does not
-follow the number of operands.
-
-Law 2: texts are ordered by a *rank* among the operands that order asks for, which makes order a
-comparison of integers.
-
-Law 3: a new test makes the texts remembered so far stale: they are learnt anew, each when it comes
-again. What was encoded with the old ones keeps their arrays.
-"""
+"""The texts that have passed by, and the tests that they pass."""
 
 from __future__ import annotations
 
@@ -49,7 +36,14 @@ TEST_OF: dict[Operator, Operator] = {
 
 
 class KnownTexts:
-    """Tests in use, and the texts that have passed by."""
+    """Tests in use, and the texts that have passed by.
+
+    Whatever is asked of a text is a *test* (equal to, prefix, suffix, contained, order), made once
+    per distinct text, never once per filter. A text that has passed by is remembered with its
+    *hits*, the tests that it passes. Order compares *ranks* among the operands that order asks for,
+    which are ints. A new test makes the texts remembered so far stale: they are learnt anew, each
+    when it comes again, and what was encoded with the old ones keeps their arrays.
+    """
 
     def __init__(self) -> None:
         self.tests: Numbering[tuple[Operator, str]] = Numbering()
@@ -175,7 +169,10 @@ class KnownTexts:
         return 2 * place + (place < len(self._ordered) and self._ordered[place] == text)
 
     def _hits_of(self, text: str) -> set[int]:
-        """The tests other than those of order that a text passes."""
+        """The tests other than those of order that a text passes. It is looked up among the
+        operands by its own prefixes, suffixes and pieces of the lengths that operands have, so the
+        work does not follow the number of operands.
+        """
         words = [(Operator.EQUAL, text)]
         size = len(text)
         for length in self._lengths[Operator.PREFIX]:

@@ -1,15 +1,5 @@
 """The words that filters use, numbered: terms, and tests of texts (:mod:`matcher.filters.texts`);
 and events in these numbers.
-
-Law 1: a *term* is a name together with the sort of its value, or a type by its name. To compare
-an attribute that is absent or of another kind is then one thing: the event lacks the term.
-
-Law 2: what no filter uses any more is forgotten. A new term or test makes encoded events stale,
-because they were encoded without it; the *generation* counts these changes.
-
-Law 3: a float that is a whole number within 64 bits is encoded as that int, so that equal
-numbers have equal codes. What remains a float is then a fraction, huge, infinite or NaN, which
-is what lets an int and a float compare exactly (tesla.md S10).
 """
 
 from __future__ import annotations
@@ -34,7 +24,13 @@ SORTS = 4
 
 
 class Vocabulary:
-    """Terms and tests in use, and the texts that have passed by."""
+    """Terms and tests in use, and the texts that have passed by.
+
+    A *term* is a name together with the sort of its value, or a type by its name: so an event in
+    which an attribute is absent, or of another kind, lacks the term. What no filter uses any more
+    is forgotten. A new term or test makes encoded events stale, since they were encoded without it;
+    the *generation* counts these changes.
+    """
 
     def __init__(self) -> None:
         self.terms: Numbering[tuple[str, int]] = Numbering()
@@ -98,7 +94,9 @@ class Vocabulary:
     def encode(self, events: Events) -> EncodedEvents:
         """Events in the numbers of now; what no filter asks for is left out.
 
-        Several threads may encode at once.
+        Several threads may encode at once. A float that is a whole number within 64 bits is encoded
+        as that int, so equal numbers have equal codes, and an int and a float compare exactly
+        (tesla.md S10).
         """
         with self._lock:
             return self._encode(events)

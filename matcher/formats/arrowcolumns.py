@@ -1,8 +1,8 @@
 """Arrays of Arrow as columns of ours, numbers not copied where they need not be.
 
-Law: whole columns are checked, not values. Each function gives the values and adds to ``bad`` the
-rows that do not fit, with the reason; these hold anything, and are raised or skipped together
-(tesla.md E5).
+Whole columns are checked, not values. Each function gives the values and adds to ``bad`` the rows
+that do not fit, with the reason; these hold anything, and are raised or skipped together (tesla.md
+E5).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The attributes of JSON events: read together, by a decoder made for their type's schema.
-
-Law: many are read in one call or not at all. Where one event of a type does not fit its schema,
-whoever reads takes them one by one, which tells the bad ones and why
-(:mod:`matcher.formats.jsonlines`).
-"""
+"""The attributes of JSON events: read together, by a decoder made for their type's schema."""
 
 from __future__ import annotations
 
@@ -32,8 +27,9 @@ def rows_of(
 ) -> tuple[list[Any], int] | None:
     """The events' attributes as structures, and how many values were surplus; None if one is bad.
 
-    A decoder passes over surplus names without a word, so the first that is tried refuses them,
-    and only where it does are they counted.
+    A decoder passes over surplus names without a word, so the first that is tried refuses them, and
+    only where it does are they counted. Whoever reads then takes the events one by one, which tells
+    the bad ones and why (:mod:`matcher.formats.jsonlines`).
     """
     decoders = _decoders(event_type, members)
     if decoders is None:

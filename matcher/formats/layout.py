@@ -2,11 +2,6 @@
 
 One :class:`Layout` says it for all files that are read together, whatever their forms: options of
 the command line, of Python and of Spark are made into it, and every reader takes it.
-
-Law: a column says when, who or of which type an event is (a *role*) because an option names it, or
-because it is called ``time``, ``id``, ``source``, ``type`` or ``sequence`` and no option says
-otherwise. All other columns are attributes; one that an option gives a role is an attribute too
-where the event is declared with it, or ``columns`` names it.
 """
 
 from __future__ import annotations
@@ -144,6 +139,11 @@ class Layout:
         """The roles of columns of these names.
 
         Raises SchemaError for a column that is named and not there, and where none holds times.
+
+        A column has a *role*, to say when, who or of which type an event is, because an option
+        names it, or because it is called ``time``, ``id``, ``source``, ``type`` or ``sequence`` and
+        no option says otherwise. All other columns are attributes; one with a role by an option is
+        an attribute too where the event is declared with it, or ``columns`` names it.
         """
         renamed = self.renamed
         for attribute, column in renamed.items():

@@ -1,10 +1,4 @@
-"""Files that are written: whole, or not at all.
-
-Law: what stands at a path is replaced once all of the new file has been written, and stays as it
-was if that fails. Until then the new file stands beside it, as ``NAME.PID.part``; a process that is
-killed leaves that behind. What is no regular file (a pipe, a terminal, ``/dev/stdout``) is written
-to as it comes.
-"""
+"""Files that are written: whole, or not at all."""
 
 from __future__ import annotations
 
@@ -25,6 +19,10 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
     """A sink whose bytes are at ``path`` once the block has ended well; OSError.
 
     A link stays, and the file that it leads to is replaced; a file keeps its permissions.
+
+    The file at the path stays as it was if the block fails. Until then the new one stands beside
+    it, as ``NAME.PID.part``; a process that is killed leaves that behind. What is no regular file
+    (a pipe, a terminal, ``/dev/stdout``) is written to as it comes.
     """
     number = descriptor_of(path, standard=1)
     if number is not None:

@@ -3,15 +3,6 @@
 :meth:`TimeForm.time_of` says what one value means. The methods for whole columns take, in bulk, a
 subset of what it takes and give None for the rest, so that both agree; nothing here is done for
 each event where the values of a column are alike.
-
-Law 1 (local times): a time that clocks show twice is given as both; one that they skip does not
-exist and is refused.
-
-Law 2 (leap seconds): ``23:59:60`` UTC is the first second of the next day, as POSIX counts.
-
-Law 3: digits of texts, decimals and whole nanoseconds that are finer than a microsecond are
-refused, or where that is said cut: the time is the microsecond in which it falls. Floats are
-rounded (matcher.times).
 """
 
 from __future__ import annotations
@@ -111,6 +102,11 @@ class TimeForm:
     (``lacks_zone``). ``format``: of texts, as Python's ``strptime`` has it, in place of RFC 3339.
     ``cuts``: whether digits finer than a microsecond are cut. Raises EventError, with the option's
     name, for what is none of these.
+
+    A time that clocks show twice is given as both; one that they skip does not exist and is
+    refused. Digits of texts, decimals and whole nanoseconds that are finer than a microsecond are
+    refused, or where that is said cut: the time is the microsecond in which it falls
+    (matcher.times).
     """
 
     unit: str = "s"

@@ -1,9 +1,5 @@
 """The one place that knows whether arrays live on a GPU or, under the simulator, in plain memory.
 
-Law: code above this module holds :class:`Buffer` and :class:`Lane` alone. On a device they are
-CuPy arrays and streams, bound once to the form that kernels take, because making that form anew
-costs more than a small kernel runs; under the simulator they are numpy arrays and nothing.
-
 Addresses may be *reserved* with no memory behind them, which is put there page by page
 (:mod:`matcher.gpu.driver`): what grows so stays where it is. The simulator's memory comes when it
 is touched, so nothing is to be done there.
@@ -37,7 +33,10 @@ class NoDevice(RuntimeError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
-    """An array on the device: as its library sees it, and as kernels take it."""
+    """An array on the device: as its library sees it, and as kernels take it. Code above this
+    module holds it and :class:`Lane` alone: an array of CuPy is bound once to the form that kernels
+    take, since making that form anew costs more than a small kernel runs.
+    """
 
     array: Any
     kernel: Any

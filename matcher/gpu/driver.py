@@ -1,7 +1,7 @@
 """Memory of a device apart from its addresses, as the CUDA driver gives both.
 
-Law: a range of addresses is reserved once and stays; memory is put behind parts of it, and taken
-away, in whole pages. No other part of the range is touched by that.
+A range of addresses is reserved once and stays; memory is put behind parts of it, and taken away,
+in whole pages, and no other part of the range is touched by that.
 
 Example: of 256 GiB of addresses the first 2 MiB have memory behind them, which the device can read
 and write. Later the next 6 MiB have, too; the range begins where it did.

@@ -1,9 +1,4 @@
-"""Copies on the device of tables that the host owns.
-
-Law: before a kernel reads a table, :meth:`Mirror.synchronise` has brought over what changed since
-the last time, and no more; a change is a run of rows that :meth:`Mirror.mark` was told of. What
-the host says later is not seen by work that was launched before: both go through one lane.
-"""
+"""Copies on the device of tables that the host owns."""
 
 from __future__ import annotations
 
@@ -35,7 +30,9 @@ class Mirror:
 
     def synchronise(self, rows: AnyArray, size: int, lane: Lane) -> Buffer:
         """The table, equal to ``rows[:size]``. A table that has outgrown its room is copied whole;
-        work that still reads the old one keeps it.
+        work that still reads the old one keeps it. Only what changed since the last time is brought
+        over: the runs of rows that ``mark`` was told of. Work that was launched before does not see
+        it: both go through one lane.
         """
         if size > len(self.buffer):
             self.buffer = self._device.empty((max(len(rows), size), *self._shape), self._dtype)

@@ -1,9 +1,4 @@
-"""The table of buckets of an index (:mod:`matcher.kernels.buckets`): owner of its parts and room.
-
-Law: it grows by one part at a time, so that a key that comes alone moves one in PARTS of those that
-there are. What parts leave behind is used by others that grow, and after many have come at once
-it is given back.
-"""
+"""The table of buckets of an index (:mod:`matcher.kernels.buckets`), of its parts and room."""
 
 from __future__ import annotations
 
@@ -18,7 +13,10 @@ PART_MIN = 4
 
 
 class Buckets:
-    """``table`` int64[places, 2] and ``parts`` int64[PARTS, 3]."""
+    """``table`` int64[places, 2] and ``parts`` int64[PARTS, 3]. It grows by one part at a time, so
+    a key that comes alone moves one in PARTS of those that there are. What parts leave behind is
+    used by others that grow.
+    """
 
     def __init__(self) -> None:
         self._table = Growing(np.int64, 2, room=PARTS * PART_MIN)

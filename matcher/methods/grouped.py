@@ -1,8 +1,4 @@
-"""The groups of an index: owner of their blocks and of the chains that events find them by.
-
-Law: a group is built once and is never added to; what leaves it is buried in it. Who wants it
-changed takes its filters out and builds another.
-"""
+"""The groups of an index: owner of their blocks and of the chains that events find them by."""
 
 from __future__ import annotations
 
@@ -37,6 +33,8 @@ class Groups:
     """``groups`` int64[numbers, GROUP_COLUMNS] (layout.GROUP_KEY and following), ``blocks``
     int64[words] and ``heads`` int64[places, 2]: for each key the first group of its chain, plus
     one.
+
+    A group is built once and is never added to; what leaves it is buried in it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,4 @@
-"""A matcher on a device, until the device fails; then ``auto`` on the processor over its filters.
-
-Law: whatever a device does wrong, what is found is what the filters find. The table of filters is
-the host's, so nothing of them is lost with the device; the call that failed is done anew.
-"""
+"""A matcher on a device, until that fails; then ``auto`` on the processor over its filters."""
 
 from __future__ import annotations
 
@@ -30,7 +26,10 @@ def guarded(
 
 
 class GuardedMatcher(TableMatcher):
-    """``inner``, and its table, until it raises anything; ``tell`` is called once with the why."""
+    """``inner``, and its table, until it raises anything; ``tell`` is called once with the why. The
+    table of filters is the host's, so nothing of them is lost with the device; the call that failed
+    is done anew.
+    """
 
     tells_identifiers = True
 

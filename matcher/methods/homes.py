@@ -1,10 +1,4 @@
-"""Filters in groups: owner of which of an index's filters is where in them, and why.
-
-Law: a filter has a home in one group, or none. Where an interface has many filters of one class,
-they are dealt out among several groups: the first of these then selects nearly all interfaces, and
-the others are not looked at. Else they stay together, up to WIDE_MAX, so that there is little
-to look up.
-"""
+"""Filters in groups: owner of which of an index's filters is where in them, and why."""
 
 from __future__ import annotations
 
@@ -31,6 +25,11 @@ class Homes:
     """Members of groups are given as ``slot << 32 | place of the interface``.
 
     ``share``: of what all filters are these are a sample (:class:`matcher.methods.indexed.Index`).
+
+    A filter has a home in one group, or none. Where an interface has many filters of one class,
+    they are dealt out among several groups: the first of these then selects nearly all interfaces,
+    and the others are not looked at. Else they stay together, up to WIDE_MAX, so that there is
+    little to look up.
     """
 
     def __init__(self, table: FilterTable, share: float) -> None:

@@ -2,7 +2,7 @@
 
 A kernel is loaded from disk when it is called first, in some milliseconds, and those that make
 groups are called first at a filter that may come at any time: a pause of 30 ms that nothing about
-that filter explains. Law: once ``load_kernels`` has returned, no filter that comes or goes and no
+that filter explains. Once ``load_kernels`` has returned, no filter that comes or goes and no
 event waits for one.
 """
 

@@ -1,11 +1,4 @@
-"""The interface of every content-based matcher, and the form of its answers (thesis 4.2).
-
-Law 1: a matcher owns its filters. They come and go one at a time or in batches, at run time; what
-was added before a call of :meth:`Matcher.match` counts in it, and what was removed does not.
-
-Law 2: all matchers give the same answers; they differ in time and memory alone. ``naive`` is
-their definition, and a randomised suite holds the others to it.
-"""
+"""The interface of every content-based matcher, and the form of its answers (thesis 4.2)."""
 
 from __future__ import annotations
 
@@ -60,7 +53,13 @@ class Matches(Struct, frozen=True, eq=False):
 
 
 class Matcher(Protocol):
-    """Filters, and which of them, of which interfaces, match events."""
+    """Filters, and which of them, of which interfaces, match events.
+
+    A matcher owns its filters: they come and go one at a time or in batches, at run time. What was
+    added before a call of :meth:`match` counts in it, and what was removed does not. All matchers
+    give the same answers; ``naive`` is their definition, and a randomised suite holds the others to
+    it.
+    """
 
     def add(self, identifier: int, interface: int, filter_: Filter) -> None:
         """Add one filter; ValueError for an identifier that is taken."""

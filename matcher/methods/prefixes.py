@@ -1,9 +1,4 @@
-"""The Bloom filter over the prefixes of all signatures of an index (matcher.kernels.signatures).
-
-Law: it never denies a prefix that a filter has. When it is half full, a younger and larger one is
-taught the filters that there are, a few with each that comes, and takes its place before it is
-full; so that no filter that comes alone waits for all others to be learnt anew.
-"""
+"""The Bloom filter over the prefixes of all signatures of an index (matcher.kernels.signatures)."""
 
 from __future__ import annotations
 
@@ -25,6 +20,10 @@ class Prefixes:
     """``bits`` int64[words], a power of two; ``state[LEARNT]`` counts the prefixes in it.
 
     ``keys``: the key of each slot in the index, 0 where it was never there.
+
+    It never denies a prefix that a filter has. When it is half full, a younger and larger one is
+    taught the filters that there are, a few with each that comes, and takes its place before it is
+    full; so no filter that comes alone waits for all others to be learnt anew.
     """
 
     def __init__(self, table: FilterTable, keys: Growing, state: Int64s) -> None:

@@ -1,8 +1,4 @@
-"""An index of the other kind, made beside the one in use, a few filters at a time.
-
-Law: it has the filters in the slots before ``done``, however they come and go meanwhile. So it is
-never far behind what is matched, and nobody waits for it: each call of ``match`` adds a little.
-"""
+"""An index of the other kind, made beside the one in use, a few filters at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +13,9 @@ SMALL = 64
 
 
 class Rival:
-    """``index`` is whole when ``is_whole``."""
+    """``index`` is whole when ``is_whole``. It has the filters in the slots before ``done``,
+    however they come and go meanwhile; each call of ``match`` adds a few, so nobody waits for it.
+    """
 
     def __init__(self, table: FilterTable, *, by_access: bool) -> None:
         self.index = Index(table, by_access=by_access)

@@ -1,20 +1,4 @@
-"""Where compiled kernels are kept, and whether what is kept may still be used.
-
-Law 1: what is kept is used only while every file that kernels are made of is unchanged. Numba
-looks at the file of the function itself; what it inlined from other files it does not look at,
-so an edit of a called kernel would go unnoticed.
-
-Law 2: a cache only saves time. One that is damaged, was written by other code or cannot be
-written costs the compilation, never an error.
-
-Law 3: a kernel is compiled once. Who needs one that another process compiles waits for that, and
-finds it kept; when that process dies, who waits compiles it. Each is kept as soon as it is
-compiled, so a start that was broken off goes on where it was.
-
-Law 4: kernels are kept where numba keeps them: in NUMBA_CACHE_DIR, else beside their modules, else
-in the user's folder for caches. If none of these can be written, those that are kept in the first
-two are read: a container whose disk cannot be written has what its image was built with.
-"""
+"""Where compiled kernels are kept, and whether what is kept may still be used."""
 
 from __future__ import annotations
 
@@ -56,7 +40,7 @@ def stamp_of(sources: Sequence[Path]) -> Stamp:
 
 
 class _ReadOnly:
-    """Finds a folder that may be read alone: numba takes none where it cannot write (Law 4)."""
+    """Finds a folder that may be read alone: numba takes none where it cannot write."""
 
     get_cache_path: Callable[[], str]
 
@@ -74,7 +58,11 @@ class _ReadOnlyInTree(_ReadOnly, _caching.InTreeCacheLocator):  # type: ignore[m
 
 
 class _Places(_caching.CompileResultCacheImpl):  # type: ignore[misc]
-    """The folders where kernels may be kept; the first that will do is taken."""
+    """The folders where kernels may be kept; the first that will do is taken. They are
+    NUMBA_CACHE_DIR, the folders beside modules, and the user's folder for caches. If none of these
+    can be written, the first two are read: a container whose disk cannot be written has what its
+    image was built with.
+    """
 
     _locator_classes = (
         *_caching.CompileResultCacheImpl._locator_classes,
@@ -84,7 +72,14 @@ class _Places(_caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class KernelCache(_FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function, with these laws."""
+    """Numba's cache of one function.
+
+    What is kept is used only while every file that kernels are made of is unchanged: numba looks at
+    the file of the function itself, and would not notice an edit of a called kernel that it
+    inlined. A cache only saves time: one that is damaged, was written by other code or cannot be
+    written costs the compilation, never an error. Each kernel is kept as soon as it is compiled, so
+    a start that was broken off goes on where it was.
+    """
 
     _impl_class = _Places
 
@@ -136,7 +131,9 @@ class KernelCache(_FunctionCache):  # type: ignore[misc]
             return None
 
     def _take_turn(self) -> None:
-        """Wait until no other process compiles this kernel; where none can tell, go on."""
+        """Wait until no other process compiles this kernel; where none can tell, go on. When the
+        process that compiles it dies, one that waits compiles it.
+        """
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*PATIENT)
         with suppress(OSError):

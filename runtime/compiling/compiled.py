@@ -1,7 +1,7 @@
 """How kernels are compiled: once, without the interpreter's lock, and kept (:mod:`cache`).
 
-Law: numba's inner parts are replaced in versions that the project's tests run with (KNOWN). In
-any other, kernels are compiled as any function of numba is: that takes longer, and they compute the
+Numba's inner parts are replaced in versions that the project's tests run with (KNOWN). In any
+other, kernels are compiled as any function of numba is: that takes longer, and they compute the
 same.
 """
 

@@ -9,8 +9,8 @@ lowered, it waits to be linked into whatever is called from Python.
 A fragment is made once for what differs to the machine: a constant, or a narrower int, is handed to
 it as an int64 (the optimiser sees the constant all the same where it inlines).
 
-Law: fragments only save time. A function called from Python is compiled as numba does it, whether
-or not it also is a fragment of others, and computes the same.
+A function called from Python is compiled as numba does it, whether or not it also is a fragment of
+others, and computes the same.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ and while one of them and its fragments are compiled all that is found once. Whe
 ends is asked only where references are counted, and a kernel is optimised once, where numba does so
 function by function and cheaply before.
 
-Law: this only saves time. Kernels compute what they do compiled as any other function.
+Kernels compute what they do compiled as any other function.
 """
 
 from __future__ import annotations

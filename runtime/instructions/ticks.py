@@ -1,8 +1,4 @@
-"""Ticks: how long something takes, by the processor's own counter.
-
-Law: no result depends on it. It counts at a constant rate from whatever beginning, and is compared
-with itself alone: of two rules one has taken three times the ticks of the other.
-"""
+"""Ticks: how long something takes, by the processor's own counter."""
 
 from __future__ import annotations
 
@@ -20,7 +16,10 @@ _cgutils: Any = cgutils  # which is not typed
 
 @intrinsic
 def ticks(_context: Any) -> tuple[Signature, Any]:
-    """The counter; always 0 on a machine where programs may not read any."""
+    """The counter; always 0 on a machine where programs may not read any. It counts at a constant
+    rate from whatever beginning, and is compared with itself alone, of two rules say; no result
+    depends on it.
+    """
 
     def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         word = ir.IntType(64)

@@ -4,10 +4,6 @@ indexed from the end.
 An index that may be negative costs numba four instructions and a look at the array's length, at
 every access, and the kernels do little else than to access arrays. None of their indices counts
 from the end.
-
-Law: an index is not below 0, and below the array's length. Kernels that are compiled with
-``NUMBA_BOUNDSCHECK=1`` raise an IndexError otherwise; others read or write what stands beside the
-array.
 """
 
 from __future__ import annotations
@@ -28,7 +24,10 @@ _WORD = ir.IntType(64)
 
 
 class View(types.Array):
-    """A one-dimensional, contiguous array without wraparound."""
+    """A one-dimensional, contiguous array without wraparound. An index is not below 0, and below
+    the length. Kernels that are compiled with ``NUMBA_BOUNDSCHECK=1`` raise an IndexError
+    otherwise; others read or write what stands beside the array.
+    """
 
     def __init__(self, dtype: Any) -> None:
         super().__init__(dtype, 1, "C", name=f"view({dtype})")
