@@ -1,8 +1,8 @@
 """CloudEvents in requests: the HTTP binding of CloudEvents 1.0.2, in its three content modes.
 
-Law: a request is read whole or refused whole, with the place of what is wrong and what was
-expected: ``event 3: no source: expected a text``. Attributes of events are checked where their
-schemas are known (``broker.monitoring.posts``).
+A request is read whole or refused whole, with the place of what is wrong and what was expected:
+``event 3: no source: expected a text``. Attributes of events are checked where their schemas are
+known (``broker.monitoring.posts``).
 """
 
 from __future__ import annotations

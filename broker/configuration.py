@@ -1,11 +1,9 @@
 """A broker's configuration: one table of keys, and four places to set them.
 
-Law 1: every key can be set in the TOML file (in its table), as ``REXMQ_<KEY>`` in the
-environment and as ``--<key>`` on the command line; later ones win, and the defaults are the
-protocol core's own. There is no key anywhere that is not in ``broker.keys.KEYS``.
-
-Law 2: a configuration is taken whole or refused whole; a refusal names the place, the key and
-what was expected.
+Every key can be set in the TOML file (in its table), as ``REXMQ_<KEY>`` in the environment and as
+``--<key>`` on the command line; later ones win, and the defaults are the protocol core's own. A
+configuration is taken whole or refused whole; a refusal names the place, the key and what was
+expected.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """TCP connections that the broker hangs up on, for which libzmq's ROUTER sockets have no call.
 
-Law: a connection ends alone. libzmq says by which descriptor a message came (``ZMQ_SRCFD``), and
-nothing when that is closed; by then it may be another connection's. So it is ended where the
-address at its other end is still what it was when the first message was read: alice came by
-descriptor 15 from 10.0.0.7:41010, and 15 is a link to b2 when she has no key any more: nothing
-happens.
+libzmq says by which descriptor a message came (``ZMQ_SRCFD``), and nothing when that is closed; by
+then it may be another connection's. So a connection is ended where the address at its other end is
+still what it was when the first message was read: alice came by descriptor 15 from 10.0.0.7:41010,
+and 15 is a link to b2 when she has no key any more: nothing happens.
 """
 
 from __future__ import annotations

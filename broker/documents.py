@@ -1,8 +1,8 @@
 """Configured files, read whole, with errors that name the file: texts, TOML documents, secrets.
 
-Law: a broker reads files at its start and anew at SIGHUP, and waits for none of them. What is no
-file of at most ``BYTES_MAX``, be it a pipe that nobody writes, a device without end, or what the
-kernel gives when it has something to say (``/proc/kmsg``), is refused.
+A broker reads files at its start and anew at SIGHUP, and waits for none of them. What is no file of
+at most ``BYTES_MAX``, be it a pipe that nobody writes, a device without end, or what the kernel
+gives when it has something to say (``/proc/kmsg``), is refused.
 """
 
 from __future__ import annotations

@@ -1,21 +1,18 @@
 """Draining: how a broker leaves its network so that nobody misses it.
 
-Law 1: a broker that drains stops by itself, with status 0, once nothing of it is needed any more.
-Until then it says what it waits for, in its log when that changes, and in its status: a subscriber
-that has not taken what is queued for it, a source or a durable subscription that is on its way to
+A broker that drains stops by itself, with status 0, once nothing of it is needed any more. Until
+then it says what it waits for, in its log when that changes, and in its status: a subscriber that
+has not taken what is queued for it, a source or a durable subscription that is on its way to
 another broker, events that a rule may still need, its store.
 
-Law 2: a broker that is alone in its network, or works alone, has nobody to hand anything over to:
-it waits for its subscribers' queues, and no more (but see Law 3). b2 of b1 and b2 keeps the Temps
-of five minutes that fire may need, and leaves five minutes after its last source; b1 then leaves at
+A broker that is alone in its network, or works alone, has nobody to hand anything over to: it waits
+for its subscribers' queues, and for its durable subscriptions. b2 of b1 and b2 keeps the Temps of
+five minutes that fire may need, and leaves five minutes after its last source; b1 then leaves at
 once.
 
-Law 3: a durable subscription goes to another broker of the network that has a store, with what
-waits for it (routing.network.brokers.giver); its clients follow. Where no other broker takes any
-this one stays until they are removed: what is found for billing after b2 has gone would be lost to
-it.
-
-Law 4: a network that falls into parts without it is warned of, not kept.
+A durable subscription goes to another broker of the network that has a store, with what waits for
+it (routing.network.brokers.giver); its clients follow. Where no other broker takes any this one
+stays until they are removed: what is found for billing after b2 has gone would be lost to it.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ class Draining:
         return not obstacles
 
     def _warn_of_parts(self) -> None:
-        """Law 4."""
+        """A network that falls into parts without this broker is warned of, not kept."""
         overlay = self._broker.overlay
         others = overlay.topology.part.nodes - {overlay.name}
         parts = components_of(state for state in overlay.topology.states if state.origin in others)

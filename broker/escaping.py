@@ -1,6 +1,6 @@
 r"""Texts from outside as they may be shown: in a log, on a terminal, as a label of a metric.
 
-Law: what a text that came over a link or out of a file is shown by passes ``escaped``. Characters
+A text that came over a link or out of a file is shown by ``escaped``. Characters
 that print nothing of their own, ESC and CR and those that turn a line around, stand there as JSON
 has them, so they do nothing and can be read.
 

@@ -1,13 +1,4 @@
-"""The links that a broker makes to others: a DEALER socket each, to the other's ROUTER.
-
-Law 1: a link is called by its endpoint, and outlives its connections. It is made by the first
-message that is sent over it and made anew by the first one after it has ended, so the protocol
-core's own greetings are what tries again, at the core's own pace. libzmq's reconnection is off,
-as in clients (broker.client.link): it would hide that messages were lost.
-
-Law 2: nothing here blocks. A connection that does not take its messages has ended. Clients and
-links are read in turns.
-"""
+"""The links that a broker makes to others: a DEALER socket each, to the other's ROUTER."""
 
 from __future__ import annotations
 
@@ -37,6 +28,12 @@ class LinkedTransport(Transport):
     """A Transport that is linked to other brokers, too.
 
     Raises ConfigurationError for what is no endpoint.
+
+    A link is called by its endpoint, and outlives its connections. It is made by the first message
+    that is sent over it and made anew by the first one after it has ended, so the protocol core's
+    own greetings are what tries again, at the core's own pace. libzmq's reconnection is off, as in
+    clients (broker.client.link): it would hide that messages were lost. Clients and links are read
+    in turns.
     """
 
     def __init__(self, endpoints: Sequence[str], gate: Gate | None = None) -> None:

@@ -2,10 +2,6 @@
 
 ``time=2026-11-20T13:00:00.125Z level=info broker=b1 message=listening endpoint=tcp://127.0.0.1:7461``
 
-Law: crowds do not fill the log. Lines of one level and message are alike, whoever they are about:
-of those that come within a second the first ``ALIKE_MAX`` are written as they come, the others are
-counted in one line when the second is over: ``message=closed more_in_the_last_second=312``.
-
 Lines come of parts (``broker.keys.PARTS``), each of which may have a level of its own. With
 ``info,routing=warning`` nothing is said of clients that come and go, and all else is as ever.
 """
@@ -80,7 +76,11 @@ class _Window:
 
 
 class Bounded(logging.StreamHandler[TextIO]):
-    """Writes lines, of those alike a few in a second (see the module's law)."""
+    """Writes lines, so that crowds do not fill the log. Lines of one level and message are alike,
+    whoever they are about: of those that come within a second the first ``ALIKE_MAX`` are written
+    as they come, the others are counted in one line when the second is over: ``message=closed
+    more_in_the_last_second=312``.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

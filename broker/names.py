@@ -3,11 +3,6 @@ which addresses other machines may reach.
 
 A socket of libzmq speaks one of the two, looks a name up by itself, and says nothing if that has no
 address. So the name is looked up here, too.
-
-Law: nobody waits for a slow name server, but whoever asks for a name first, for WAIT_S. Until more
-is known the last answer counts, and before that IPv4. A name with addresses of both kinds is tried
-by IPv4, and each time that no connection can be made by the other one: ``localhost`` leads to a
-broker at ``tcp://127.0.0.1:7461``, and to one at ``tcp://[::1]:7461`` at the second try.
 """
 
 from __future__ import annotations
@@ -43,7 +38,14 @@ class _Lookup:
 
 
 def uses_ipv6(endpoint: str) -> bool:
-    """Whether a socket is to speak IPv6 to connect to an endpoint."""
+    """Whether a socket is to speak IPv6 to connect to an endpoint.
+
+    Nobody waits for a slow name server, but whoever asks for a name first, for WAIT_S. Until more
+    is known the last answer counts, and before that IPv4. A name with addresses of both kinds is
+    tried by IPv4, and each time that no connection can be made by the other one: ``localhost``
+    leads to a broker at ``tcp://127.0.0.1:7461``, and to one at ``tcp://[::1]:7461`` at the second
+    try.
+    """
     host = host_of(endpoint)
     known = _looked_up(host).families if _is_name(host) else families(endpoint)
     if not known:

@@ -1,11 +1,4 @@
-"""Several brokers as processes of this machine, linked to one another.
-
-Law 1: all of them come up, or none is left. Each listens on a socket file of its own, for the
-links between them; who is to be reached otherwise listens on that endpoint, too.
-
-Law 2: one that ends by itself ends nothing else: the others do without it, and who runs them is
-told.
-"""
+"""Several brokers as processes of this machine, linked to one another."""
 
 from __future__ import annotations
 
@@ -63,6 +56,9 @@ class BrokerNetwork:
 
     Raises BrokerError when one does not come up. ``arguments`` are given to each. ``secure``: they
     have keys of their own, and ``keys`` those of a client.
+
+    All of them come up, or none is left. Each listens on a socket file of its own, for the links
+    between them. One that ends by itself ends nothing else: the others do without it.
     """
 
     def __init__(

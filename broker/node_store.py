@@ -1,10 +1,4 @@
-"""A node's store on its host: what the node asks for is written, and what was kept is read.
-
-Law: the node asks by ``effects.Store`` and is told by the host's thread what is kept; the store's
-own thread does no more than wake the host. What rules need no longer is let go once that is kept by
-which they need it no longer: were the log cut first, a power cut in between would leave a broker
-that evaluates from where its log does not reach.
-"""
+"""A node's store on its host: what the node asks for is written, and what was kept is read."""
 
 from __future__ import annotations
 
@@ -45,7 +39,12 @@ each of its six statements a transaction (Python's own are ten times as many).""
 
 
 class Keeping:
-    """The store of one broker, in its host's thread. ``wake`` may be called in any."""
+    """The store of one broker, in its host's thread. ``wake`` may be called in any.
+
+    The store's own thread does no more than wake the host. What rules need no longer is let go once
+    that is kept by which they need it no longer: were the log cut first, a power cut in between
+    would leave a broker that evaluates from where its log does not reach.
+    """
 
     def __init__(self, choices: StoreChoices, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake

@@ -1,15 +1,4 @@
-"""Traces: the path of an event through a broker, as its host sees it.
-
-Law 1: a broker that traces looks at every message with events that comes and goes, and keeps where
-each event came from, where it went, when, and what it is a cause of. t#7 came of client t, went to
-broker b2, and is a cause of fire's e4d1. One that does not trace has no step for any of it.
-
-Law 2: at most ``events_max`` events are kept, the latest; of what has gone, ``find`` says that it
-is not kept. An event has ``STEPS_MAX`` steps at most.
-
-Law 3: the traces that an event belongs to come and go with it (matcher.traces), so each broker has
-those of the events that it has seen.
-"""
+"""Traces: the path of an event through a broker, as its host sees it."""
 
 from __future__ import annotations
 
@@ -46,7 +35,13 @@ class Entry:
 
 
 class Tracer:
-    """The latest events of a broker, by name (``source#id``)."""
+    """The latest events of a broker, by name (``source#id``).
+
+    It looks at every message with events that comes and goes, and keeps where each event came from,
+    where it went, when, and what it is a cause of. t#7 came of client t, went to broker b2, and is
+    a cause of fire's e4d1. At most ``events_max`` events are kept, the latest, each with
+    ``STEPS_MAX`` steps at most.
+    """
 
     def __init__(self, events_max: int) -> None:
         self._events_max = events_max

@@ -1,18 +1,7 @@
 """Frames in, frames out: one ROUTER socket that listens on every endpoint of a broker.
 
-Law 1: a peer is the routing identity that ZeroMQ gave its connection, so a peer that reconnects
-is another peer. A peer that was closed stays closed: what it still sends is dropped unread, and
-one that goes on is hung up on.
-
 With keys, a peer is the key as well: a client may choose its identity, and whoever takes that of
 another one, who has gone a moment ago, is told to say Hello, and the other's link has ended.
-
-Law 2: nothing here blocks. A peer that does not take what is sent to it, credit or no credit,
-fills its pipe and is lost; nobody else waits for it. What waits to be read is bounded by credit
-and windows of the protocols alone (``sockets.bound``).
-
-Law 3: an address belongs to the broker that listens on it. libzmq would unlink a living broker's
-ipc file and take its place without a word, so the file is tried first.
 """
 
 from __future__ import annotations
@@ -70,7 +59,14 @@ class Owner(NamedTuple):
 
 
 class Transport:
-    """The socket of a broker. Used by one thread."""
+    """The socket of a broker. Used by one thread.
+
+    A peer is the routing identity that ZeroMQ gave its connection, so a peer that reconnects is
+    another peer. A peer that was closed stays closed: what it still sends is dropped unread, and
+    one that goes on is hung up on. Nothing here blocks: a peer that does not take what is sent to
+    it, credit or no credit, fills its pipe and is lost. What waits to be read is bounded by credit
+    and windows of the protocols alone (``sockets.bound``).
+    """
 
     def __init__(self, gate: Gate | None = None) -> None:
         """``gate``: who is let in; None for everybody."""
@@ -207,7 +203,7 @@ class Transport:
                 connection.hang_up()
 
     def _end_former(self, peer: bytes) -> None:
-        """Another key has said something under a peer's identity: its link has ended (Law 1)."""
+        """Another key has said something under a peer's identity: its link has ended."""
         log("warning", "another key on the identity of a client", {"peer": peer.hex()})
         self._note_ended(peer)
         reason = "another client was known by this identity: say Hello"
@@ -280,7 +276,7 @@ class Transport:
         self.has_ended = True
 
     def forget(self, peer: bytes) -> None:
-        """A peer's link has ended: whoever comes by its identity is another one (Law 1)."""
+        """A peer's link has ended: whoever comes by its identity is another one."""
         self._owners.pop(peer, None)
 
     def close_peer(self, peer: bytes) -> None:
@@ -310,7 +306,9 @@ def _seed() -> None:
 
 
 def _refuse_living_file(endpoint: str) -> None:
-    """Raise AddressTaken when someone listens behind an ipc file, or it is no socket at all."""
+    """Raise AddressTaken when someone listens behind an ipc file, or it is no socket at all. libzmq
+    would unlink a living broker's file and take its place without a word.
+    """
     name = endpoint.removeprefix("ipc://")
     path = Path(name)
     if name.startswith("@") or not path.exists():

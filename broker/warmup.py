@@ -4,10 +4,6 @@ The kernels are compiled when they are first used, and kept on disk; loading the
 part of a second, and compiling them, once after an installation, much longer. A broker that did
 that at its first event would be silent meanwhile, and its clients would take it for dead. So a
 small detection that touches every operator runs before the broker serves anybody.
-
-Law: what is not kept yet is compiled by other processes, which give back the memory that this takes
-(more than a broker needs in all), and loaded then. If there can be none, they fail, or nothing can
-be kept, it is compiled here.
 """
 
 from __future__ import annotations
@@ -157,7 +153,9 @@ def _compile_elsewhere(*statements: str) -> None:
     """Have a process execute each, and wait for the first, whose kernels are told of.
 
     Each waits for what the other is at, so nothing is compiled twice but what both are made of. All
-    are ended when they are not needed any more, wherever they are.
+    are ended when they are not needed any more, wherever they are. These processes give back the
+    memory that compiling takes, which is more than a broker needs in all. If there can be none,
+    they fail, or nothing can be kept, it is compiled here.
     """
     if not sys.executable:
         return

@@ -171,7 +171,7 @@ class Client:
             self.take(result)
 
     def _hear_lost(self, lost: Lost) -> None:
-        """Try again there, or elsewhere (as broker.client.connection, Law 3)."""
+        """Try again there, or elsewhere (as broker.client.connection)."""
         self.losses += 1
         self._peer = self._lane = None
         if lost.code in (Code.LEAVING, Code.ELSEWHERE):

@@ -1,10 +1,9 @@
 """The table of commands, and the one place where an exception becomes an exit status.
 
-Law 1: results go to standard output, errors to standard error, and a user's mistake never shows
-a traceback (docs/cli.md). A command raises; it never prints an error or chooses a status itself.
-
-Law 2: a command module imports nothing heavy (numpy, numba, pyarrow, zmq, the other packages)
-but inside its functions, so that ``rexmq --help`` answers within 0.3 s.
+Results go to standard output, errors to standard error, and a user's mistake never shows a
+traceback (docs/cli.md). A command raises; it never prints an error or chooses a status itself. A
+command module imports nothing heavy (numpy, numba, pyarrow, zmq, the other packages) but inside its
+functions, so that ``rexmq --help`` answers within 0.3 s.
 """
 
 from __future__ import annotations

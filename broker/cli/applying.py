@@ -1,8 +1,4 @@
-"""A folder of rules beside those that are deployed: what is to change, as one request.
-
-Law: a rule is the same where its canonical text is. ``fire`` stands in the folder with another
-comment than when it was deployed: it goes on as it is.
-"""
+"""A folder of rules beside those that are deployed: what is to change, as one request."""
 
 from __future__ import annotations
 
@@ -63,7 +59,8 @@ class Application:
         cls, files: Sequence[tuple[str, str]], manager: RuleManager, *, prune: bool
     ) -> Application:
         """Compare files with the rules of a network. RuleErrors for what cannot be read, UsageError
-        for a rule that stands there twice.
+        for a rule that stands there twice. A rule is the same where its canonical text is: another
+        comment changes nothing.
         """
         statements = read_together(files).file.statements
         wanted = _rules_of(statements)

@@ -1,9 +1,4 @@
-"""Attributes as they are typed on a command line: ``area=a1 value=46.5 room:string=7``.
-
-Law: a value is read by its attribute's kind where that is known, from the word itself
-(``room:string=7``) or from the broker; else by how it looks, and one that may be meant in two ways
-is refused, not guessed. docs/cli.md has the table.
-"""
+"""Attributes as they are typed on a command line: ``area=a1 value=46.5 room:string=7``."""
 
 from __future__ import annotations
 
@@ -66,6 +61,10 @@ def event_of(
     Attributes have the kinds that the words say, else those of the ``known`` type, else what their
     values look like. Raises UsageError for a word that is none or a name given twice, BadEvent for
     a value that does not fit, or may be meant in two ways, and for a name that no filter can say.
+
+    A value is read by its attribute's kind where that is known, from the word itself
+    (``room:string=7``) or from the broker; else by how it looks, and one that may be meant in two
+    ways is refused, not guessed.
     """
     words = _words(pairs)
     kinds = _kinds_of(known) if known is not None else {}

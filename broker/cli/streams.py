@@ -1,8 +1,4 @@
-"""The three standard streams of a process that may have been started without some of them.
-
-Law: descriptors 0 to 2 are taken before anything else is opened. Otherwise the first file or
-socket of a command started with ``>&-`` would get number 1, and what is printed would go into it.
-"""
+"""The three standard streams of a process that may have been started without some of them."""
 
 from __future__ import annotations
 
@@ -17,7 +13,10 @@ _NAMES = ("stdin", "stdout", "stderr")
 
 
 def occupy() -> None:
-    """Let the standard streams that are closed read nothing, and write nowhere."""
+    """Let the standard streams that are closed read nothing, and write nowhere. It is called before
+    anything else is opened: the first file or socket of a command started with ``>&-`` would get
+    number 1, and what is printed would go into it.
+    """
     for number, name in enumerate(_NAMES):
         if getattr(sys, name) is not None:
             continue

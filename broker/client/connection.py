@@ -1,18 +1,4 @@
-"""The base of all clients: a Session on a link that is made again when it ends.
-
-Law 1: nothing here waits or knows of threads or event loops; ``threaded`` and ``looped`` drive
-it. They call ``pump`` when a descriptor is readable, when ``deadline`` has passed, and after each
-use of the session, and wait for what they need to become true. Descriptors are edge-triggered, so
-none of them is slept on unless the link is ``drained``.
-
-Law 2: a link that ends is made again after a pause that doubles, with jitter, so that a broker
-that comes back is not stormed. What a session may not try again ends the client with ``failure``.
-
-Law 3: of several addresses the next one is tried where a link is not let in, or ends; but a source
-goes on where it is, for elsewhere its name is taken, unless its broker has sent it away. b1 breaks
-down: its subscribers go on at b2, its publishers wait for b1. b1 drains: all go to b2, at once; but
-who shares a durable subscription that has gone to b3 goes on to there.
-"""
+"""The base of all clients: a Session on a link that is made again when it ends."""
 
 from __future__ import annotations
 
@@ -55,7 +41,14 @@ def _never() -> bool:
 
 
 class Connection:
-    """A session and its links. ``take`` gets every result that answers no request."""
+    """A session and its links. ``take`` gets every result that answers no request.
+
+    Nothing here waits or knows of threads or event loops; ``threaded`` and ``looped`` drive it.
+    They call ``pump`` when a descriptor is readable, when ``deadline`` has passed, and after each
+    use of the session. Descriptors are edge-triggered, so none of them is slept on unless the link
+    is ``drained``. A link that ends is made again after a pause that doubles, with jitter, so that
+    a broker that comes back is not stormed.
+    """
 
     def __init__(
         self,
@@ -66,7 +59,10 @@ class Connection:
         self._addresses = address.all
         self._turn = 0
         self._is_placed = False
-        """Whether it has to go on at this address (Law 3)."""
+        """Whether it has to go on at this address. Of several the next one is tried where a link is
+        not let in, or ends; but a source goes on where it is, for elsewhere its name is taken,
+        unless its broker has sent it away.
+        """
         self._obstacle = ""
         """The reason why links have not been let in since the last welcome; "" for none."""
         self.session = Session(config)

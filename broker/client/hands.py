@@ -1,16 +1,4 @@
-"""Events of a durable sink in the hands of threads and tasks that share its subscriber.
-
-Law 1: an event is dealt with when whoever was given it asks for the next one. Two workers have
-events 7 and 8; the second asks: 8 is dealt with, and 7 is not.
-
-Law 2: a task that has failed, or was cancelled, has not dealt with its event, and a thread that has
-ended is not known to have: these come again, to the next client. One that has ended well has.
-
-Law 3: to close the subscriber is to say that all is dealt with, but for the failed and cancelled.
-
-Law 4: positions are told in the order in which their events came. Up to the first that is open that
-is one position for all; behind it each is told by itself.
-"""
+"""Events of a durable sink in the hands of threads and tasks that share its subscriber."""
 
 from __future__ import annotations
 
@@ -58,6 +46,11 @@ class Told(NamedTuple):
 class Hands:
     """The lots that have come and are not dealt with. ``is_auto``: by what workers ask for; else
     the program says so itself, and here is known who has which event alone.
+
+    An event is dealt with when whoever was given it asks for the next one. Two workers have events
+    7 and 8; the second asks: 8 is dealt with, and 7 is not. A task that has failed, or was
+    cancelled, has not dealt with its event, and a thread that has ended is not known to have: these
+    come again, to the next client. A task that has ended well has dealt with it.
     """
 
     def __init__(self, worker: Callable[[], Worker], *, is_auto: bool) -> None:
@@ -67,7 +60,7 @@ class Hands:
         """In the order in which they came; those behind the first may be dealt with."""
         self._held: dict[Worker, Lot] = {}
         self._left: list[Lot] = []
-        """Lots of threads that have ended (Law 2)."""
+        """Lots of threads that have ended."""
         self._last = 0
 
     def take_in(self, positions: Sequence[int]) -> Lot:
@@ -99,14 +92,17 @@ class Hands:
             self._let_go(worker, self._held.pop(worker, None))
 
     def close(self) -> None:
-        """All is dealt with that was given (Law 3)."""
+        """All is dealt with that was given, but for tasks that have failed or were cancelled."""
         for worker, lot in self._held.items():
             lot.is_dealt_with = not (_has_ended(worker) and _has_failed(worker))
         for lot in self._left:
             lot.is_dealt_with = True
 
     def take_told(self) -> Iterator[Told]:
-        """The positions that are dealt with, and were not given here before (Law 4)."""
+        """The positions that are dealt with, and were not given here before, in the order in which
+        their events came: up to the first that is open one position for all, behind it each by
+        itself.
+        """
         last = 0
         while self._open and self._open[0].is_dealt_with:
             last = self._open.popleft().positions[-1]

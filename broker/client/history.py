@@ -1,19 +1,7 @@
 """The past of a subscription, and the seam between it and the present.
 
-Law 1: the past is read before the subscription begins, round by round, until little is left; then
-the subscription begins, and what the logs have got by then is read once more. So nothing waits at
-the broker while years are read, and nothing falls between.
-
-Law 2: what was given of the past does not come again. A source's events that were read are those up
-to a number, and a rule's composite events those before a time: of what the subscription brings,
-these are left out. s1's Temps up to number 41 are in the logs, and fire was found up to 40 s: of
-Temps 40 to 43, and Fires of 38 s and 41 s, it gives Temps 42 and 43, and the Fire of 41 s.
-
 Where last values alone are asked for (broker.client.last_values), the past is read as well, and
 these are given in its place, once it has come to its end.
-
-Law 3: for a durable subscription the past counts as dealt with once an event behind it is
-acknowledged. A client that dies before is given it again.
 """
 
 from __future__ import annotations
@@ -49,6 +37,10 @@ class History:
 
     RefusedError where a broker has no log, keeps it no more or does not let it be read, and where
     rules are changed meanwhile.
+
+    The past is read before the subscription begins, round by round, until little is left; then the
+    subscription begins, and what the logs have got by then is read once more. So nothing waits at
+    the broker while years are read, and nothing falls between.
     """
 
     def __init__(
@@ -67,7 +59,7 @@ class History:
         types = None if EVERY_TYPE in names else frozenset(names | used)
         self._logs = NetworkLogs(manager, Wanted(types, self._past.since))
         self._numbers: dict[tuple[str, str], int] = {}
-        """By type and source, the number of the last event that was read (Law 2)."""
+        """By type and source, the number of the last event that was read."""
         self._last = LastValues(last) if last else None
         self._is_over = False
 
@@ -126,7 +118,11 @@ class History:
                 self._numbers[key] = max(int(numbers.max()), self._numbers.get(key, 0))
 
     def news(self, delivery: Delivery) -> Delivery | None:
-        """A delivery of the subscription without what was given before (Law 2); None for none."""
+        """A delivery of the subscription without what was given before; None for none. Of a source
+        that are the events up to a number, of a rule those before a time. s1's Temps up to number
+        41 are in the logs, and fire was found up to 40 s: of Temps 40 to 43, and Fires of 38 s and
+        41 s, it gives Temps 42 and 43, and the Fire of 41 s.
+        """
         if delivery.late:
             return delivery  # what is late is in no log
         is_new = np.concatenate([self._is_new(batch) for batch in delivery.batches])
@@ -154,7 +150,8 @@ def history_of(
     last: Sequence[str] = (),
 ) -> History | None:
     """The past that a subscription is to give first; None where it is to give none, or a durable
-    one has (Law 3). ValueError for a ``start`` that is none.
+    one has: for that the past counts as dealt with once an event behind it is acknowledged.
+    ValueError for a ``start`` that is none.
     """
     begin = start_time(start)
     if begin is None or not filters:

@@ -1,9 +1,5 @@
 """The logs of the brokers of a network, read through one of them.
 
-Law: whoever has read all logs up to where they end has every event before the marks that came with
-them; there is no broker among them that is passed over. b3 is out of reach: reading them is refused
-by its name.
-
 Example: the events of the last hour, in their order::
 
     logs = NetworkLogs(manager, Wanted(since=an_hour_ago))
@@ -89,7 +85,10 @@ class BrokerLog:
 
 
 class NetworkLogs:
-    """The logs of all brokers at which anybody publishes, or has published."""
+    """The logs of all brokers at which anybody publishes, or has published. Whoever has read all of
+    them up to where they end has every event before the marks that came with them: a broker that is
+    out of reach is not passed over, reading is refused by its name.
+    """
 
     def __init__(self, manager: RuleManager, wanted: Wanted) -> None:
         self.wanted = wanted

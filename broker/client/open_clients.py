@@ -1,16 +1,14 @@
 """Clients that a program leaves open are closed when its interpreter ends.
 
-Law 1: what ends normally has published everything: by its last line, by ``sys.exit`` or by an
-exception. So each client that is open then says goodbye as ``close`` does, once the broker has its
-events, and leaves when the broker has kept that nothing follows: its source holds up no rules, not
+What ends normally has published everything: by its last line, by ``sys.exit`` or by an exception.
+Each client that is open then says goodbye as ``close`` does, so its source holds up no rules, not
 even after a restart of the broker. All of them together have ``EXIT_S`` for that; what the broker
 does not have by then is lost. How many events that were, and what the broker refused that no call
 has raised yet, is printed on standard error. What a durable subscriber was given last counts as
-dealt with by its ``close`` alone: nobody knows what the program has done with it.
+dealt with by its ``close`` alone.
 
-Law 2: who is killed, or ends by ``os._exit``, says nothing: that is a lost source. A child that was
-forked closes nothing of its parent's, and can use nothing of it: each client says so at its first
-use.
+Who is killed, or ends by ``os._exit``, says nothing: that is a lost source. A child that was forked
+closes nothing of its parent's, and can use nothing of it.
 """
 
 from __future__ import annotations

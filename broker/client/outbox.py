@@ -1,13 +1,4 @@
-"""Events published one at a time, gathered until they leave together as columns.
-
-Law 1: an event is checked when it is given, so that the caller's mistake is raised at the
-caller's line, and never costs an event given before.
-
-Law 2: the order in which events were given is kept across types: every event bears its number,
-and the session takes the batches in the order of those numbers.
-
-Law 3: an event waits, or does not, from one step to the next: who adds it may be interrupted.
-"""
+"""Events published one at a time, gathered until they leave together as columns."""
 
 from __future__ import annotations
 
@@ -127,7 +118,11 @@ def single(event: Checked, source: str, number: int) -> Single:
 
 
 class Outbox:
-    """Events of ``source``, of several types, waiting to leave. ``types`` are those that may be."""
+    """Events of ``source``, of several types, waiting to leave. ``types`` are those that may be.
+
+    An event is checked when it is given, so the caller's mistake is raised at the caller's line,
+    and never costs an event given before.
+    """
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -160,7 +155,9 @@ class Outbox:
         self._waiting += events
 
     def batches(self, first: int) -> list[EventBatch]:
-        """Everything, as batches that are numbered together from ``first``."""
+        """Everything, as batches that are numbered together from ``first``. Every event bears its
+        number, by which the session keeps the order across types.
+        """
         by_rows: dict[Rows, list[tuple[int, Checked]]] = {}
         for number, event in enumerate(self._waiting, first):
             by_rows.setdefault(event[0], []).append((number, event))

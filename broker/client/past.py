@@ -1,11 +1,4 @@
-"""Events that a subscription would have brought, found in the logs of a network.
-
-Law: the past is a file. What rules find in logs is what `rexmq detect` finds in `rexmq log export`,
-each rule within the stretch of time in which it holds; so it is what the network found, or would
-have. Where the logs end is not where rules have come to: a rule's composite events are given up to
-the marks of what it needs, and no further. Temps are promised up to 45 s, Smokes up to 40 s: of
-fire, all before 40 s are given.
-"""
+"""Events that a subscription would have brought, found in the logs of a network."""
 
 from __future__ import annotations
 
@@ -64,7 +57,13 @@ def rules_of(
 
 
 class Past:
-    """Filters, and rules, over the events of the past from ``start`` on."""
+    """Filters, and rules, over the events of the past from ``start`` on.
+
+    The past is a file: what rules find in logs is what `rexmq detect` finds in `rexmq log export`,
+    each rule within the stretch of time in which it holds. Composite events are given up to the
+    marks of what their rules need: with Temps promised up to 45 s and Smokes up to 40 s, of fire
+    all before 40 s are given.
+    """
 
     def __init__(
         self,

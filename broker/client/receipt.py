@@ -1,10 +1,4 @@
-"""Receipts of what was published, by which a caller asks for its acknowledgement.
-
-Law: a receipt is a publisher and a number, that of the last event which its call has published, and
-nothing is kept for it anywhere. Acknowledgements come in the order of numbers, so what is
-acknowledged up to the number is the call's events and all before. A call that publishes events 8 to
-10 gives 10: ``receipt.wait()`` returns once 10 is acknowledged, however many receipts there are.
-"""
+"""Receipts of what was published, by which a caller asks for its acknowledgement."""
 
 from __future__ import annotations
 
@@ -41,7 +35,10 @@ Source = TypeVar("Source", bound=Acknowledging)
 
 
 class _Receipt(Struct, Generic[Source], frozen=True):
-    """A receipt, but for how to wait."""
+    """A receipt, but for how to wait. It is a publisher and the number of the last event that its
+    call has published; nothing is kept for it anywhere. Acknowledgements come in the order of
+    numbers: a call that publishes events 8 to 10 has the number 10.
+    """
 
     publisher: Source
     number: int

@@ -1,8 +1,4 @@
-"""How clients end: with their block, while somebody iterates over what comes, or dropped.
-
-Law: a client that nobody refers to any more is closed by its driver, and a ResourceWarning says so.
-No driver refers to its client, and neither does anything that a driver calls.
-"""
+"""How clients end: with their block, while somebody iterates over what comes, or dropped."""
 
 from __future__ import annotations
 
@@ -19,7 +15,10 @@ Thing = TypeVar("Thing")
 
 
 class Collected:
-    """A client whose driver is told when it is collected."""
+    """A client whose driver is told when it is collected. Its driver then closes it, and a
+    ResourceWarning says so; no driver refers to its client, and neither does anything that a driver
+    calls.
+    """
 
     _driver: Threaded | Looped
 

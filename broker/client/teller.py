@@ -1,12 +1,7 @@
 """Calls of a program's own function, which may raise, wait, or close its client.
 
-Law 1: such a function is called in a thread of its own, or as a callback of the event loop: never
-by who is at the connection. What it raises is printed and logged, and costs nobody anything else.
-
-Law 2: of numbers that wait for it only the last is told: it stands for those before it.
-
-Law 3: it is reached through its client, and weakly: a client is collected though its function
-refers to it.
+Such a function is called in a thread of its own, or as a callback of the event loop: never by who
+is at the connection. What it raises is printed and logged, and costs nobody anything else.
 """
 
 from __future__ import annotations
@@ -33,7 +28,7 @@ class Acknowledged(Protocol):
 
 
 def telling(client: Acknowledged) -> OnAck:
-    """A function that calls the client's, as long as there is the client (Law 3)."""
+    """A function that calls the client's, as long as there is the client."""
     found = ref(client)
 
     def tell(number: int) -> None:
@@ -60,7 +55,9 @@ class Teller:
         self._thread.start()
 
     def tell(self, number: int) -> None:
-        """Tell a number soon."""
+        """Tell a number soon. Of numbers that wait only the last is told: it stands for those
+        before it.
+        """
         self._numbers.put(number)
 
     def end(self) -> None:

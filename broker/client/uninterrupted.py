@@ -4,14 +4,6 @@ Python runs handlers of signals in its main thread, between any two steps, and a
 KeyboardInterrupt does, and so do timeouts by SIGALRM. In the midst of a client's work that would
 leave half a message in its socket, or an event that was taken out of one place and is in no other.
 
-Law 1: inside a section handlers are noted; they run at its end, when all is as it should be. So
-what a handler raises comes out of the same call, a fraction of a millisecond later.
-
-Law 2: a section that sleeps lets handlers run at once (``interruptible``).
-
-Law 3: other threads run no handlers. For them a section is nothing. Real-time signals are not held
-up: to look for their handlers, too, would cost each section as much again.
-
 While it lasts, the handlers stand aside for one that notes (as ``signal.getsignal`` would show).
 That one calls them whenever no section is under way, so it does no harm if it is ever left behind.
 """
@@ -92,7 +84,11 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 
 def enter() -> None:
-    """Begin a section; ``leave`` ends it."""
+    """Begin a section; ``leave`` ends it. Inside it signals are noted, and their handlers run at
+    its end, in the same call, when all is as it should be. Other threads run no handlers: for them
+    a section is nothing. Real-time signals are not held up: to look for their handlers, too, would
+    cost each section as much again.
+    """
     if threading.get_ident() != _main.thread:
         return
     if _main.depth:

@@ -6,10 +6,9 @@
 ``Settings``, a ``Source`` and a ``Sink``, and ``systems`` is what they have in common.
 ``dead_letters`` keep what cannot be read.
 
-Law 1: a message is acknowledged to its system when the broker has acknowledged the event, or when
-it was put among the dead letters. An event is acknowledged to the broker when the other system has
-confirmed the message. So a kill at any moment loses nothing.
-
-Law 2: no queue is without a bound. A broker that takes nothing more has the source wait, and a
-system that takes nothing more has the durable subscription wait.
+A message is acknowledged to its system when the broker has acknowledged the event, or when it was
+put among the dead letters. An event is acknowledged to the broker when the other system has
+confirmed the message. So a kill at any moment loses nothing. No queue is without a bound: a broker
+that takes nothing more has the source wait, and a system that takes nothing more has the durable
+subscription wait.
 """

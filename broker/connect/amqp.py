@@ -1,8 +1,4 @@
-"""AMQP 0-9-1, as RabbitMQ speaks it, by aio-pika (``pip install 'rexmq[amqp]'``).
-
-Law: a message is acknowledged on the channel that it came by, or comes again; one that is sent is
-confirmed by the server, in a quorum queue by most of its replicas.
-"""
+"""AMQP 0-9-1, as RabbitMQ speaks it, by aio-pika (``pip install 'rexmq[amqp]'``)."""
 
 from __future__ import annotations
 
@@ -102,7 +98,9 @@ class Source(_Connection):
         return await self._inbox.take()
 
     async def acknowledge(self, messages: Sequence[Message]) -> None:
-        """Acknowledge messages, and so all before them."""
+        """Acknowledge messages, and so all before them. That counts on the channel that they came
+        by; others come again.
+        """
         last: AbstractIncomingMessage = messages[-1].place
         with suppress(*_ERRORS):  # they come again by the next channel
             await last.ack(multiple=True)
@@ -150,7 +148,9 @@ class Sink(_Connection):
         await super().close()
 
     async def _send(self, message: Outgoing) -> None:
-        """Publish a message, and wait until the server has confirmed it."""
+        """Publish a message, and wait until the server has confirmed it. In a quorum queue most of
+        its replicas have it then.
+        """
         if len(message.topic.encode()) > TOPIC_MAX:
             raise BadEvent(f"topic: expected {TOPIC_MAX} bytes at most")
         own = aio_pika.Message(

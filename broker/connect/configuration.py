@@ -1,8 +1,4 @@
-"""The file of ``rexmq connect``: sources and sinks, read whole or refused whole.
-
-Law: a refusal names the file, the table and the key, and what was expected:
-``plant.toml: [[source]] 2: type: expected one of Temp, found 'Smoke'``.
-"""
+"""The file of ``rexmq connect``: sources and sinks, read whole or refused whole."""
 
 from __future__ import annotations
 
@@ -137,7 +133,10 @@ class Connectors(Struct, frozen=True):
 
 
 def connectors_of(file: Path) -> Connectors:
-    """The connectors of a file. Raises ConfigurationError."""
+    """The connectors of a file. Raises ConfigurationError. It names the file, the table and the
+    key, and what was expected: ``plant.toml: [[source]] 2: type: expected one of Temp, found
+    'Smoke'``.
+    """
     document = document_of(file)
     if unknown := document.keys() - {"broker", "source", "sink"}:
         raise ConfigurationError(

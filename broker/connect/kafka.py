@@ -1,9 +1,4 @@
-"""Kafka, by confluent-kafka (``pip install 'rexmq[kafka]'``).
-
-Law: the offset of a message is committed behind the broker's acknowledgement, and behind those of
-all messages before it in its partition. What was not committed comes again, to whoever has the
-partition then.
-"""
+"""Kafka, by confluent-kafka (``pip install 'rexmq[kafka]'``)."""
 
 from __future__ import annotations
 
@@ -134,7 +129,10 @@ class Source:
         await asyncio.to_thread(self._close)
 
     async def acknowledge(self, messages: Sequence[Message]) -> None:
-        """Have the offsets behind messages committed soon."""
+        """Have the offsets behind messages committed soon. An offset is committed behind the
+        acknowledgements of all messages before it in its partition. What was not committed comes
+        again, to whoever has the partition then.
+        """
         last = {message.place[:2]: message.place[2] for message in messages}
         await asyncio.to_thread(self._store, last)
 

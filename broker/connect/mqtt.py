@@ -1,12 +1,4 @@
-"""MQTT 3.1.1 and 5, by paho-mqtt (``pip install 'rexmq[mqtt]'``).
-
-Law 1: a message of QoS 1 is acknowledged on the connection that it came by, or not at all. The
-server then sends it again; if its event was published meanwhile it is acknowledged, and not
-published twice.
-
-Law 2: paho is driven by the event loop: no thread of its own would take turns with it for each
-message. While ``window`` messages wait nothing is read, so that the server holds what follows.
-"""
+"""MQTT 3.1.1 and 5, by paho-mqtt (``pip install 'rexmq[mqtt]'``)."""
 
 from __future__ import annotations
 
@@ -78,7 +70,11 @@ class _Held:
 
 
 class _Connection:
-    """A connection to a server, of a source or a sink; it is made again when it is lost."""
+    """A connection to a server, of a source or a sink; it is made again when it is lost.
+
+    paho is driven by the event loop: no thread of its own would take turns with it for each
+    message. While ``window`` messages wait nothing is read, so that the server holds what follows.
+    """
 
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._settings, self._window = settings, window
@@ -245,7 +241,10 @@ class Source(_Connection):
         return messages
 
     async def acknowledge(self, messages: Sequence[Message]) -> None:
-        """Acknowledge messages."""
+        """Acknowledge messages. One of QoS 1 is acknowledged on the connection that it came by, or
+        not at all: the server then sends it again, and if its event was published meanwhile it is
+        acknowledged, and not published twice.
+        """
         for message in messages:
             held: _Held | None = message.place
             if held is not None:
@@ -272,7 +271,7 @@ class Source(_Connection):
         if message.qos:
             held = self._held.get(number)
             if message.dup and held is not None and (held.topic, held.body) == (topic, body):
-                held.link = self._link  # it is under way already (Law 1)
+                held.link = self._link  # it is under way already
                 if held.is_done:
                     self._confirm(held)
                 return

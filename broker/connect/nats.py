@@ -1,9 +1,4 @@
-"""NATS and JetStream, by nats-py (``pip install 'rexmq[nats]'``).
-
-Law: with a ``stream`` messages are JetStream's: acknowledged, kept while nobody reads, and given
-again if no acknowledgement comes within ``ack_wait_s``. Without one they are core NATS's: what
-nobody is there to take is lost.
-"""
+"""NATS and JetStream, by nats-py (``pip install 'rexmq[nats]'``)."""
 
 from __future__ import annotations
 
@@ -41,7 +36,12 @@ _NO_SUBJECT = set(" \t\r\n*>\0")
 
 
 class Settings(Access, frozen=True, kw_only=True):
-    """The table ``nats`` of a source or a sink."""
+    """The table ``nats`` of a source or a sink.
+
+    With a ``stream`` messages are JetStream's: acknowledged, kept while nobody reads, and given
+    again if no acknowledgement comes within ``ack_wait_s``. Without one they are core NATS's: what
+    nobody is there to take is lost.
+    """
 
     url: str = "nats://127.0.0.1:4222"
     stream: str = ""

@@ -1,7 +1,5 @@
 """Pumps: messages to the broker, and events to another system, with their acknowledgements.
 
-Law: messages are acknowledged to their system in the order in which it gave them, dead letters too.
-
 Messages with times promise by these, and by the clock only while there are none: what has waited in
 its system for this connector is not late.
 """
@@ -135,7 +133,9 @@ class SourcePump:
         return events
 
     def _acknowledged(self, publisher: AsyncPublisher, number: int) -> None:
-        """Acknowledge messages in the order in which they came, up to a number."""
+        """Acknowledge messages in the order in which they came, up to a number. Dead letters are
+        among them.
+        """
         for refusal in publisher.take_refusals():
             for first, last in refusal.numbers:
                 self._refusals |= dict.fromkeys(range(first, last + 1), refusal)

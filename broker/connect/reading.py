@@ -1,11 +1,4 @@
-"""Readings: the events that messages become, by a layout as files have it (docs/files.md).
-
-Law 1: a message's attributes are the members of its body, its headers, and those in its topic; of
-several of one name the first of these. What holds the time, the id and the type is said as of a
-flat JSON file; members of members are called ``outer.inner``.
-
-Law 2: an event without an id of its own has that of its message, so that what comes again is known.
-"""
+"""Readings: the events that messages become, by a layout as files have it (docs/files.md)."""
 
 from __future__ import annotations
 
@@ -118,7 +111,11 @@ class Reading:
         self._is_deep = any("." in one for one in (*columns, layout.time_column, self._id_column))
 
     def event(self, message: Message) -> Checked:
-        """The event of a message; without a time it is to be stamped. Raises BadEvent."""
+        """The event of a message; without a time it is to be stamped. Raises BadEvent. Its
+        attributes are the members of its body, its headers, and those in its topic; of several of
+        one name the first of these. An event without an id of its own has that of its message, so
+        that what comes again is known.
+        """
         if message.topic != self._levels[0]:
             self._levels = message.topic, self._topic.found(message.topic)
         levels = self._levels[1]

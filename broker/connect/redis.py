@@ -1,8 +1,4 @@
-"""Streams of Redis, by redis-py (``pip install 'rexmq[redis]'``).
-
-Law: a source is a consumer of a group. An entry is acknowledged (XACK) behind the broker's
-acknowledgement; after each reconnection all that was not acknowledged is read again.
-"""
+"""Streams of Redis, by redis-py (``pip install 'rexmq[redis]'``)."""
 
 from __future__ import annotations
 
@@ -101,7 +97,9 @@ class Source(_Connection):
                 raise self._lost(error) from None
 
     async def acknowledge(self, messages: Sequence[Message]) -> None:
-        """Acknowledge entries."""
+        """Acknowledge entries. Entries that are not acknowledged are read again after a
+        reconnection.
+        """
         try:
             await self._client.xack(self._stream, self._group, *(one.place for one in messages))
         except _ERRORS as error:

@@ -1,9 +1,4 @@
-"""Other systems, as pumps see them: one that gives messages, and one that takes them, in lots.
-
-Law: a system that is away is waited for. ``receive``, ``acknowledge`` and ``send`` raise
-SystemLost, and are called again after a pause; only ``open``, before anything was moved, fails for
-good.
-"""
+"""Other systems, as pumps see them: one that gives messages, and one that takes them, in lots."""
 
 from __future__ import annotations
 
@@ -30,7 +25,10 @@ T = TypeVar("T")
 
 
 class SystemLost(BrokerError):
-    """Another system cannot be reached, or refuses; the message names it."""
+    """Another system cannot be reached, or refuses; the message names it. What raised it is called
+    again after a pause, for a system that is away is waited for; only ``open``, before anything was
+    moved, fails for good.
+    """
 
 
 class Message(Struct, frozen=True, eq=False):
@@ -197,10 +195,9 @@ class Inbox:
 
 
 class Gathered(Generic[T]):
-    """Things given to a system together: those that came while it was busy with others.
-
-    Law: they are given in the order in which they came. If the system is away, all that it was
-    given last are given again.
+    """Things given to a system together: those that came while it was busy with others. They are
+    given in the order in which they came. If the system is away, all that it was given last are
+    given again.
     """
 
     def __init__(

@@ -1,9 +1,4 @@
-"""Webhooks: events posted to an address over HTTP.
-
-Law: an event is confirmed by a status of 2xx. What the receiver will never take (4xx) is refused at
-once. What it fails at (5xx) is tried ``tries`` times, and what it does not hear, or asks for later
-(408, 429), until it does; in both cases after pauses that double, or as long as it asks for.
-"""
+"""Webhooks: events posted to an address over HTTP."""
 
 from __future__ import annotations
 
@@ -92,7 +87,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class Sink:
-    """Posts messages to ``url`` and their topic behind it."""
+    """Posts messages to ``url`` and their topic behind it.
+
+    An event is confirmed by a status of 2xx. What the receiver will never take (4xx) is refused at
+    once. What it fails at (5xx) is tried ``tries`` times, and what it does not hear, or asks for
+    later (408, 429), until it does; in both cases after pauses that double, or as long as it asks
+    for.
+    """
 
     def __init__(self, name: str, settings: Settings, folder: Path, window: int) -> None:
         self._settings = settings

@@ -9,15 +9,11 @@
 - ``/ws``: the protocol of clients, for browsers (``web_sockets``);
 - ``/``: the page for people, a folder of plain files (``page``), and what it asks (``api``).
 
-Law 1: who looks costs the broker next to nothing. The pages are served by a process of their own
+Who looks costs the broker next to nothing. The pages are served by a process of their own
 (``server``), which is one more client of the broker: it asks for the status at most once a second,
-however many requests come, and none while nobody looks (``looks``). A thousand scrapes within a
-second are one message to the broker.
-
-Law 2: a broker that is stuck is seen to be. The pages do not depend on its thread: where it gives
-no answer within some seconds, ``/healthz`` says so.
-
-Law 3: nobody sees or changes more than the broker itself would let (``entry``).
+however many requests come, and none while nobody looks (``looks``). They do not depend on the
+broker's thread: where it gives no answer within some seconds, ``/healthz`` says so. Nobody sees or
+changes more than the broker itself would let (``entry``).
 
 Modules: ``monitor`` holds the address and keeps the process running, in the broker, and gives it
 its ``settings``; ``server`` is that process, of ``pages`` over ``looks``. For the page, a ``board``

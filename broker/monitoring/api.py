@@ -1,14 +1,4 @@
-"""Requests of the page: what it is sent as things change, and what it asks to have done.
-
-Law 1: every request passes the entry first, and one that changes something, or has much worked
-out, comes as a POST of JSON from the page itself.
-
-Law 2: requests are bounded: so many bytes, so many streams, one trial at a time, each shared out by
-user and address. Rights and a place for a trial come before its files are read. The first page too
-many is told ``too many pages are open`` and looks again by itself.
-
-Law 3: a right that is missing is 403 and says so, whatever asks for it.
-"""
+"""Requests of the page: what it is sent as things change, and what it asks to have done."""
 
 from __future__ import annotations
 
@@ -124,7 +114,13 @@ class Experiment(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Api:
-    """The requests of the page of one broker."""
+    """The requests of the page of one broker.
+
+    Every request passes the entry first, and one that changes something, or has much worked out,
+    comes as a POST of JSON from the page itself. Requests are bounded: so many bytes, so many
+    streams, one trial at a time, each shared out by user and address. A right that is missing is
+    403 and says so.
+    """
 
     def __init__(self, entry: Entry, seats: Seats) -> None:
         self._entry = entry
@@ -417,7 +413,9 @@ class Api:
 
 
 class SharedStream(StreamingResponse):
-    """A stream that takes a share of the streams while it lasts."""
+    """A stream that takes a share of the streams while it lasts. The first page too many is told
+    ``too many pages are open`` and looks again by itself.
+    """
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """The page itself: the files of the folder ``page``, as they are, read once when serving begins.
 
-Law: a browser runs and loads nothing but these files. The policy that goes with every answer
+A browser runs and loads nothing but these files. The policy that goes with every answer
 (``HEADERS``) says so; a text from outside, the name of a type say, is shown as text.
 """
 

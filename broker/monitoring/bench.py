@@ -1,10 +1,4 @@
-"""Trials of the playground, each in a process of its own that is ended when it takes too long.
-
-Law: one trial at a time, for ``TRIAL_S`` at most. Who asks meanwhile waits for its turn, once, and
-behind those who have waited before; so who asks again and again has every second trial at most. A
-process that has its imports waits for the next one, so that ``run`` over a small file takes a part
-of a second, not two.
-"""
+"""Trials of the playground, each in a process of its own that is ended when it takes too long."""
 
 from __future__ import annotations
 
@@ -29,7 +23,13 @@ class Busy(Exception):
 
 
 class Bench:
-    """Runs trials."""
+    """Runs trials.
+
+    One runs at a time, for ``TRIAL_S`` at most. Who asks meanwhile waits for its turn, once, and
+    behind those who have waited before; so who asks again and again has every second trial at most.
+    A process that has its imports waits for the next one, so that ``run`` over a small file takes a
+    part of a second, not two.
+    """
 
     def __init__(self) -> None:
         self._running = asyncio.Lock()  # whose waiters have their turn in order

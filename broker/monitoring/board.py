@@ -1,11 +1,4 @@
-"""The state that the page shows, made at most once a second while somebody looks.
-
-Law 1: however many look, the broker is asked once a second, and none while nobody looks.
-
-Law 2: the others of the network are asked over the network, by the broker, every NETWORK_S. Nobody
-waits long for them: the state has what they said last, and names those that do not answer
-(``b3: no answer``).
-"""
+"""The state that the page shows, made at most once a second while somebody looks."""
 
 from __future__ import annotations
 
@@ -30,7 +23,9 @@ OTHERS_S = 0.3
 
 
 class Board:
-    """The network as ``looks`` at the broker, and at its ``network``, tell of it."""
+    """The network as ``looks`` at the broker, and at its ``network``, tell of it. However many
+    look, the broker is asked once a second, and none while nobody looks.
+    """
 
     def __init__(self, looks: Looks, network: Looks) -> None:
         self._looks = looks
@@ -83,7 +78,10 @@ class Board:
         self._made_at = time.monotonic()
 
     async def _hear_others(self, own: Mapping[str, Any]) -> None:
-        """Take in what the others have said, and ask again when it is time (Law 2)."""
+        """Take in what the others have said, and ask again every NETWORK_S. Nobody waits long for
+        them: the state has what they said last, and names those that do not answer (``b3: no
+        answer``).
+        """
         if len(own["network"]["brokers"]) < 2:
             self._take({"brokers": (), "silent": ()}, own["broker"])
             return

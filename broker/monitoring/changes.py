@@ -1,8 +1,4 @@
-"""Changes of rules that the page asks for, and the texts of rules that are deployed.
-
-Law: nothing is deployed that the broker does not take. What was checked as somebody typed
-(broker.monitoring.checks) is checked by the broker once more.
-"""
+"""Changes of rules that the page asks for, and the texts of rules that are deployed."""
 
 from __future__ import annotations
 
@@ -28,7 +24,9 @@ class Changes:
         return AsyncRuleManager(self.address, timeout_s=ANSWER_S, connect_timeout_s=ANSWER_S)
 
     async def deploy(self, text: str, *, replace: bool) -> Mapping[str, Any]:
-        """Deploy the rules of a text, all or none."""
+        """Deploy the rules of a text, all or none. What was checked as somebody typed
+        (broker.monitoring.checks) is checked by the broker once more.
+        """
         async with self.manager() as manager:
             return await (manager.replace if replace else manager.add)(text, file="rules")
 

@@ -1,9 +1,4 @@
-"""Checks of rules as somebody types, by the compiler.
-
-Law: nobody's texts keep the page from others. A text of up to ``QUICK_CHARACTERS`` is checked by
-the one thread that is there for it, in turns: of each who asks one text at a time. A longer one is
-a trial (broker.monitoring.bench), in a process that ends when it takes too long.
-"""
+"""Checks of rules as somebody types, by the compiler."""
 
 from __future__ import annotations
 
@@ -20,7 +15,12 @@ QUICK_CHARACTERS = 2**14
 
 
 class Checks:
-    """Checks texts, the long ones on ``bench``."""
+    """Checks texts, the long ones on ``bench``.
+
+    Nobody's texts keep the page from others. A text of up to ``QUICK_CHARACTERS`` is checked by the
+    one thread that is there for it, in turns: of each who asks one text at a time. A longer one is
+    a trial (broker.monitoring.bench), in a process that ends when it takes too long.
+    """
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench

@@ -1,13 +1,4 @@
-"""Deadlines of connections: each is cut in time, whatever its request or answer has come to.
-
-Law 1: nobody holds a connection for longer than ``CONNECTION_S``, who is not let in. Who is let in
-and asks for what takes longer, a stream of events say, has the time that this takes.
-
-Law 2: a connection is a stranger's until somebody known has asked by it. A stranger has
-``SILENT_S`` until it is let in or answered. Where there are more than ``STRANGERS_MAX`` the oldest
-of the origin that has most of them is cut: whoever opens thousands cuts its own, and whoever asks
-at once is heard.
-"""
+"""Deadlines of connections: each is cut in time, whatever its request or answer has come to."""
 
 from __future__ import annotations
 
@@ -27,7 +18,10 @@ _strangers: dict[Any, str] = {}
 
 
 def begin(peer: Any, transport: asyncio.BaseTransport) -> None:
-    """Have a connection cut after ``SILENT_S`` (Law 2)."""
+    """Have a connection cut after ``SILENT_S``: it is a stranger's until somebody known has asked
+    by it. Where there are more than ``STRANGERS_MAX`` the oldest of the origin that has most of
+    them is cut: whoever opens thousands cuts its own.
+    """
     end(peer)
     _cuts[peer] = transport, _cut_after(SILENT_S, peer)
     _strangers[peer] = origin_of(str(peer[0]) if peer else "")
@@ -43,7 +37,7 @@ def place(peer: Any, origin: str) -> None:
 
 
 def hear(peer: Any) -> None:
-    """Somebody known asks: have the connection cut after ``CONNECTION_S`` (Law 1)."""
+    """Somebody known asks: have the connection cut after ``CONNECTION_S``."""
     _strangers.pop(peer, None)
     extend(peer, CONNECTION_S)
 

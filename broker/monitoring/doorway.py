@@ -1,17 +1,4 @@
-"""Doorway of a broker's pages: what every request passes before anything looks at it.
-
-Law 1: an address is that of the connection. ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are
-believed of configured proxies alone; a request that comes by one without the latter has come over
-TLS, which is what the proxy is for.
-
-Law 2: the page is asked for by its own name: a number, ``localhost``, the machine's name, or one
-that is configured. Any other is one that somebody else's DNS gives for this machine, by which
-another site's scripts could read the page.
-
-Law 3: whoever is known, by a session or by a token that nobody can guess, has a share of the
-requests under way (``Shares``), by user. Strangers take none of them, and are bounded by
-``deadlines``. Health has a reserve of its own: it is answered whatever others ask for.
-"""
+"""Doorway of a broker's pages: what every request passes before anything looks at it."""
 
 from __future__ import annotations
 
@@ -44,6 +31,12 @@ _HOST = re.compile(
 class Doorway:
     """The way to ``app``. ``entry`` knows who asks. ``names``: what the page is asked for by,
     beside its own names. ``proxies``: addresses and networks of proxies that are believed.
+
+    An address is that of the connection: ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are believed
+    of configured proxies alone, and a request that comes by one without the latter has come over
+    TLS. The page is asked for by its own name: a number, ``localhost``, the machine's name, or one
+    that is configured. Any other is one that somebody else's DNS gives for this machine, by which
+    another site's scripts could read the page.
     """
 
     def __init__(
@@ -106,7 +99,11 @@ class Doorway:
             await _refused(path, BUSY, text)(scope, receive, send)
 
     def _holder(self, scope: Scope) -> str | None:
-        """The holder of a request; None for a stranger. Health is told to strangers, too."""
+        """The holder of a request; None for a stranger. Health is told to strangers, too. Who is
+        known, by a session or by a token that nobody can guess, has a share of the requests under
+        way (``Shares``), by user. Strangers take none of them, and are bounded by ``deadlines``.
+        Health has a reserve of its own.
+        """
         if scope["path"] in HEALTH:
             return address_of(scope)
         request = HTTPConnection(scope)

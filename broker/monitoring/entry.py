@@ -1,20 +1,4 @@
-"""Entry to a broker's pages: tokens and codes, signing in, and who may ask from where.
-
-Law 1: where there are tokens or keys nobody sees or changes anything who has not shown a token, in
-the header ``Authorization: Bearer TOKEN`` or by signing in, or signed in by a key
-(broker.security.codes). Signing in sets a cookie that scripts cannot read and other sites cannot
-have sent; the cookie holds a number drawn at random, never the token, and is worth nothing once the
-process has ended. Streams and WebSockets that a session has opened end with it. A token is that of
-the pages, or a user's, of which the SHA-256 alone is known.
-
-Law 2: wrong tokens and codes are bounded. An address (``origin_of``) has ``TRIES`` of them at once
-and then one in ``TRY_AGAIN_S``; a sixth one at once is told 429. A right one that nobody can guess,
-a token of ``UNGUESSABLE`` characters or a code, gets in all the same: a program that scrapes goes
-on beside somebody at its address who tries tokens. A shorter one waits, even if it is right.
-
-Law 3: another site cannot act through a visitor's browser. A change comes as JSON and from the page
-itself (``Origin``).
-"""
+"""Entry to a broker's pages: tokens and codes, signing in, and who may ask from where."""
 
 from __future__ import annotations
 
@@ -86,6 +70,11 @@ class Entry:
 
     ``token``: that of the pages; ``users``: names of users by the SHA-256 of their tokens, in hex.
     ``takes_keys``: whether users sign in by keys, too.
+
+    Where there are tokens or keys nobody sees or changes anything who has not shown a token, in the
+    header ``Authorization: Bearer TOKEN`` or by signing in, or signed in by a key
+    (broker.security.codes). A token is that of the pages, or a user's, of which the SHA-256 alone
+    is known.
     """
 
     def __init__(
@@ -137,7 +126,10 @@ class Entry:
         return self.open_session(self._compare(token, address))
 
     def open_session(self, user: str) -> str:
-        """The number of a new session of a user who has shown who it is."""
+        """The number of a new session of a user who has shown who it is. It goes into a cookie that
+        scripts cannot read and other sites cannot have sent; it is drawn at random, and is worth
+        nothing once the process has ended.
+        """
         now = self._clock()
         for one in [one for one, other in self._sessions.items() if other.end <= now]:
             self.sign_out(one)
@@ -178,7 +170,7 @@ class Entry:
             own.stays.discard(stay)
 
     def verify_site(self, headers: Mapping[str, str]) -> None:
-        """Refuse what another site has a browser ask (Law 3). Raises NoEntry."""
+        """Refuse what another site has a browser ask. Raises NoEntry."""
         host, origin = headers.get("host", ""), headers.get("origin")
         is_foreign = origin is not None and origin.partition("://")[2] != host
         if is_foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
@@ -194,7 +186,10 @@ class Entry:
 
     def spend_try(self, address: str) -> None:
         """Take one of the tries of an address, for a token or a code that may be wrong. Raises
-        NoEntry where none is left (Law 2).
+        NoEntry where none is left: an address (``origin_of``) has ``TRIES`` at once and then one in
+        ``TRY_AGAIN_S``. A right one that nobody can guess, a token of ``UNGUESSABLE`` characters or
+        a code, gets in all the same: a program that scrapes goes on beside somebody at its address
+        who tries tokens. A shorter one waits, even if it is right.
         """
         left = self._tries_left(address)
         if left < 1:

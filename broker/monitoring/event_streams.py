@@ -1,16 +1,4 @@
-"""Streams of events to programs and browsers, as server-sent events.
-
-Law 1: whoever reads slowly holds nobody else up. A stream takes the next events from the broker
-when its reader has taken the last ones. Without a name its queue at the broker is bounded, and
-drops the oldest events, which the stream tells (``event: gap``).
-
-Law 2: a stream with a name is a durable subscription. Each event bears its number as its id. A
-reader that comes back says the last id that it has had (``Last-Event-ID``), which acknowledges all
-up to there. What follows comes again, marked. A stream that brings ``UNCONFIRMED_MAX`` events ends,
-so that its reader comes back.
-
-Law 3: a name has one stream at this page. A new one ends the old one: its reader has mostly gone.
-"""
+"""Streams of events to programs and browsers, as server-sent events."""
 
 from __future__ import annotations
 
@@ -48,7 +36,9 @@ class Wish:
 
 @dataclass(slots=True)
 class EventStreams:
-    """The streams of one page."""
+    """The streams of one page. A name has one: a new one ends the old one, whose reader has mostly
+    gone.
+    """
 
     _named: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     """By user and name of a durable subscription, what ends its stream."""
@@ -86,7 +76,16 @@ class EventStreams:
 
 
 class EventStream:
-    """One stream, which is read once and then closed."""
+    """One stream, which is read once and then closed.
+
+    It takes the next events from the broker when its reader has taken the last ones, so whoever
+    reads slowly holds nobody else up. Without a name its queue at the broker is bounded, and drops
+    the oldest events, which the stream tells (``event: gap``). One with a name is a durable
+    subscription, and each event bears its number as its id. A reader that comes back says the last
+    id that it has had (``Last-Event-ID``), which acknowledges all up to there; what follows comes
+    again, marked. Such a stream ends after ``UNCONFIRMED_MAX`` events, so that its reader comes
+    back.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,4 @@
-"""Events over HTTP: ``POST /events`` publishes, ``GET /events`` subscribes (docs/connect.md).
-
-Law: the broker decides. Each request goes there under the keys of whoever asks, is answered once
-the broker has acknowledged what was posted, and refused as the broker says.
-"""
+"""Events over HTTP: ``POST /events`` publishes, ``GET /events`` subscribes (docs/connect.md)."""
 
 from __future__ import annotations
 
@@ -55,6 +51,9 @@ STATUSES: Mapping[str, int] = {
 class EventRequests:
     """The requests ``/events``. ``enter`` gives the seat of who asks; ``alive`` raises
     BrokerUnreachable unless the broker answers; ``stream`` answers with a shared stream.
+
+    The broker decides: each request goes there under the keys of whoever asks, is answered once the
+    broker has acknowledged what was posted, and refused as the broker says.
     """
 
     def __init__(

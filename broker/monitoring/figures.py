@@ -1,7 +1,7 @@
 """Rates and orders of what a broker's status lists, from two looks at it.
 
-Law: a rate is what has come between the two looks; of what was not there at the first one it is 0.
-A sink that has 20 events delivered at the first look, and 80 at the second, 2 s later, has 30 a
+A rate is what has come between the two looks; of what was not there at the first one it is 0. A
+sink that has 20 events delivered at the first look, and 80 at the second, 2 s later, has 30 a
 second; one that came between has 0, though it was given 50 meanwhile.
 """
 

@@ -1,9 +1,4 @@
-"""Tables of a network, gathered from what its brokers say of themselves, for ``top`` and the page.
-
-Law: nothing is made up. What only a broker itself knows, its sinks, sources and rates, is there for
-those whose status is; each rule is shown as the broker tells of it that evaluates it. With b1's
-status alone ``fire``, which b2 evaluates, is there by its name and its place, and without a rate.
-"""
+"""Tables of a network, gathered from the statuses of its brokers, for ``top`` and the page."""
 
 from __future__ import annotations
 
@@ -63,6 +58,10 @@ def connected(status: Facts) -> int:
 def gathered(looks: Mapping[str, Look], own: str, clock: int) -> dict[str, list[Row]]:
     """The tables of all brokers that are known, each row with its broker, the most pressing first.
     ``own``: the broker whose list of rules counts. ``clock`` is in microseconds.
+
+    What only a broker itself knows, its sinks, sources and rates, is there for those whose status
+    is. With b1's status alone ``fire``, which b2 evaluates, is there by its name and its place, and
+    without a rate.
     """
     found = {name: tables(one.before, one.after, one.seconds, clock) for name, one in looks.items()}
     every = {

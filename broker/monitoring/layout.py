@@ -1,8 +1,4 @@
-"""Places of brokers in a drawing of their overlay, from 0 to 1 in both directions.
-
-Law: one overlay has one drawing. b1 - b2 - b3 is laid out alike at each look and by each broker,
-whatever order its links are told in; so nothing moves unless the overlay changes.
-"""
+"""Places of brokers in a drawing of their overlay, from 0 to 1 in both directions."""
 
 from __future__ import annotations
 
@@ -19,7 +15,9 @@ Places = Mapping[str, tuple[float, float]]
 
 @lru_cache(maxsize=8)
 def places(brokers: Collection[str], links: Edges) -> Places:
-    """The place of each broker. ``links`` are pairs in the order of their names."""
+    """The place of each broker. ``links`` are pairs in the order of their names. One overlay has
+    one drawing, whatever order its links are told in; so nothing moves unless the overlay changes.
+    """
     import networkx
 
     graph = networkx.Graph()

@@ -3,9 +3,9 @@
 Names and units follow its conventions: ``rexmq_`` first, seconds and bytes, ``_total`` for what
 only grows. ``process_*`` are of the broker's process.
 
-Law: the number of series is bounded, whatever clients do. Of each kind the first ``SERIES_MAX`` by
-name have series of their own; the others are counted in ``rexmq_series_omitted``. With 1,500 types
-there are 1,000 series ``rexmq_type_events_total``, and ``rexmq_series_omitted{kind="type"} 500``.
+The number of series is bounded, whatever clients do. Of each kind the first ``SERIES_MAX`` by name
+have series of their own; the others are counted: with 1,500 types there are 1,000 series
+``rexmq_type_events_total``, and ``rexmq_series_omitted{kind="type"} 500``.
 """
 
 from __future__ import annotations

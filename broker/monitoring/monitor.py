@@ -1,8 +1,4 @@
-"""The broker's end of its pages: it owns the address, and keeps the process running that serves.
-
-Law: the process that serves cannot harm the broker. It shares nothing with it but the socket; when
-it ends by itself that is logged, and another one is started on the same socket.
-"""
+"""The broker's end of its pages: it owns the address, and keeps the process running that serves."""
 
 from __future__ import annotations
 
@@ -40,6 +36,9 @@ class Monitor:
 
     Raises ConfigurationError where the packages for it are missing, or for an address that is not
     this machine's, and AddressTaken.
+
+    The process that serves cannot harm the broker: it shares nothing with it but the socket. When
+    it ends by itself that is logged, and another one is started on the same socket.
     """
 
     def __init__(

@@ -1,9 +1,4 @@
-"""Requests of the page by which a broker is operated: what `RuleManager` does, and one event.
-
-Law: the broker decides. Each request goes there under the keys of whoever asks, and is refused
-there if the right is missing. An event is published under the name ``page/USER``, one of a user
-at a time.
-"""
+"""Requests of the page by which a broker is operated: what `RuleManager` does, and one event."""
 
 from __future__ import annotations
 
@@ -55,7 +50,10 @@ class OneEvent(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def operation_routes(posted: Posted) -> list[Route]:
-    """The requests by their paths."""
+    """The requests by their paths. Each request goes to the broker under the keys of whoever asks,
+    and is refused there if the right is missing. An event is published under the name
+    ``page/USER``, one of a user at a time.
+    """
     publishing = Turns()
 
     async def publish(request: Request, body: OneEvent, seat: Seat) -> Mapping[str, Any]:

@@ -1,16 +1,4 @@
-"""Posted events on their way to the broker: a publisher for each user and source.
-
-Law 1: a source of a request is a source of the network. Its publisher bears its name, under the
-keys of whoever posts, so the broker decides who may publish, and drops what is posted again by
-source and id.
-
-Law 2: a publisher stays while its source posts, and is closed ``IDLE_S`` after the last post, so
-that no rule waits for it. Of more than ``SOURCES_MAX`` the one that was used least lately is
-closed. Posts of one source are taken in turn.
-
-Law 3: an event without a time is stamped as it comes, and its source then promises by the clock.
-An event with a time may be up to ``DISORDER_S`` late, or as late as its poster says.
-"""
+"""Posted events on their way to the broker: a publisher for each user and source."""
 
 from __future__ import annotations
 
@@ -74,7 +62,13 @@ class _Writer:
 
 
 class Posts:
-    """Publishers of posted events."""
+    """Publishers of posted events.
+
+    A source of a request is a source of the network: its publisher bears its name, under the keys
+    of whoever posts, so the broker decides who may publish, and drops what is posted again by
+    source and id. Posts of one source are taken in turn. A publisher is closed ``IDLE_S`` after the
+    last post, so that no rule waits for it.
+    """
 
     def __init__(self) -> None:
         self._writers: dict[tuple[str, str], _Writer] = {}
@@ -94,6 +88,9 @@ class Posts:
 
         Raises BadEvent before anything is published, of the first event of a source that does not
         fit; PublishBlocked, and other BrokerErrors.
+
+        An event without a time is stamped as it comes, and its source then promises by the clock.
+        An event with a time may be up to ``DISORDER_S`` late, or as late as its poster says.
         """
         published, refusals = 0, list[tuple[int | None, RefusedError]]()
         places = range(1, len(events) + 1)
@@ -131,7 +128,7 @@ class Posts:
         return writer
 
     async def _make_room(self) -> None:
-        """Close what was used least lately, if there are too many (Law 2)."""
+        """Close what was used least lately, if there are more than ``SOURCES_MAX``."""
         free = [pair for pair in self._writers.items() if not pair[1].turn.locked()]
         if len(self._writers) >= SOURCES_MAX and free:
             name, writer = min(free, key=lambda pair: pair[1].used_at)

@@ -1,11 +1,4 @@
-"""Seats: by what whoever is let in sees the broker and changes its rules.
-
-Law: who has signed in as a user of the access file, by a token or a key, sees and does what that
-user may. Its seat has connections of its own, under keys that the broker has made for that user, so
-it is the broker that decides: a rule that alice deploys from the page is hers, and events that she
-may not subscribe to are not shown to her. Whoever has the token of the pages, or needs none, has a
-seat that may do all. One seat is made for each user, when it is first asked for.
-"""
+"""Seats: by what whoever is let in sees the broker and changes its rules."""
 
 from __future__ import annotations
 
@@ -33,7 +26,13 @@ class Seat:
 
 
 class Seats:
-    """The seats at the broker of these settings."""
+    """The seats at the broker of these settings.
+
+    A seat has connections of its own, under keys that the broker has made for that user, so it is
+    the broker that decides: a rule that alice deploys from the page is hers, and events that she
+    may not subscribe to are not shown to her. Whoever has the token of the pages, or needs none,
+    has a seat that may do all. A seat is made when it is first asked for.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -1,8 +1,4 @@
-"""Shares of what is scarce at the pages: requests under way, bytes of their bodies, streams.
-
-Law: nobody takes the last of it. A holder, an address or a user, may have as much as it leaves
-free: of 64 streams alice has 32, then bob 16, and whoever comes next finds some.
-"""
+"""Shares of what is scarce at the pages: requests under way, bytes of their bodies, streams."""
 
 from __future__ import annotations
 
@@ -16,7 +12,9 @@ class NoShare(Exception):
 
 
 class Shares:
-    """``most`` things, and their holders."""
+    """``most`` things, and their holders. A holder, an address or a user, may have as much as it
+    leaves free: of 64 streams alice has 32, then bob 16, and whoever comes next finds some.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most

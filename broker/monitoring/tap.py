@@ -1,24 +1,4 @@
-"""Events as they come, kept for the page while somebody looks at them: a subscriber in its process.
-
-Law 1: whoever looks holds nobody up. The subscriber takes what it is given at once, and where its
-queue is full the broker drops the oldest events (``drop-oldest``), which are counted and told.
-
-Law 2: what is kept and what is sent are bounded. ``EVENTS_MAX`` events of the last ``KEPT_S``
-seconds are kept; of those that come in a second ``SAMPLE_MAX`` at most are sent to a page, the
-newest ones, with how many there were. At 10,000 events a second a page is sent 50, and ``10,000``.
-
-Law 3: it subscribes while somebody looks, and for ``IDLE_S`` after that; to composite events, and
-to all others where that was asked for (``whole``). In a network a subscription has rules evaluated
-that nobody else may have asked for.
-
-Law 4: no type waits for another. What one subscriber is given is in order of time over all types,
-so each composite type has one of its own, ``TYPES_MAX`` at most: a rule that waits for events that
-nobody publishes would else hold up all the others on the page.
-
-Law 5: of more types those are taken that come. A type that has come lately keeps its place; the
-other places go round, ``TURN_S`` for each type, since rules of a network are idle until somebody
-asks for what they make. Of 505 types of which 3 come, these 3 are there, and 17 others at a time.
-"""
+"""Events that are kept for the page while somebody looks at them: a subscriber in its process."""
 
 from __future__ import annotations
 
@@ -55,7 +35,7 @@ own."""
 TURNING = 5
 """Places that go round at least, while there is any type that does not come."""
 TURN_S = 10.0
-"""Seconds for which a type that does not come has its place (Law 5)."""
+"""Seconds for which a type that does not come has its place."""
 CAUSES_MAX = 200
 """Events of one history that are told."""
 
@@ -79,7 +59,12 @@ class Sample:
 
 
 class Tap:
-    """The events of the broker at ``address``, as far as ``user`` may have them."""
+    """The events of the broker at ``address``, as far as ``user`` may have them.
+
+    Whoever looks holds nobody up: the subscriber takes what it is given at once, and where its
+    queue is full the broker drops the oldest events (``drop-oldest``), which are counted and told.
+    ``EVENTS_MAX`` events of the last ``KEPT_S`` seconds are kept.
+    """
 
     def __init__(self, address: Address, user: str = "") -> None:
         self._address = address
@@ -104,7 +89,8 @@ class Tap:
 
     def look(self, composite: Mapping[str, float | None], whole: bool) -> None:
         """Keep on taking composite events, of these types with their rates, and all others
-        (``whole``).
+        (``whole``). It ends ``IDLE_S`` after the last look: in a network a subscription has rules
+        evaluated that nobody else may have asked for.
         """
         self._asked_at = time.monotonic()
         if whole:
@@ -153,7 +139,8 @@ class Tap:
 
     def sample(self, after: int, types: Collection[str]) -> Sample:
         """The newest events of ``types`` beyond the number ``after``; of composite ones, where no
-        type is given.
+        type is given. Of those that come in a second ``SAMPLE_MAX`` at most are given: at 10,000
+        events a second a page is sent 50, and ``10,000``.
         """
         count, shown = 0, list[dict[str, Any]]()
         for one in reversed(self._kept):
@@ -194,7 +181,11 @@ class Tap:
     # --- taking ---
 
     async def _follow(self) -> None:
-        """Have a subscriber for each filter that is wanted, until nobody looks."""
+        """Have a subscriber for each filter that is wanted, until nobody looks. What one subscriber
+        is given is in order of time over all types, so each composite type has one of its own,
+        ``TYPES_MAX`` at most: a rule that waits for events that nobody publishes would else hold up
+        all the others on the page.
+        """
         takers: dict[str, asyncio.Task[None]] = {}
         try:
             while time.monotonic() - self._asked_at < IDLE_S:
@@ -256,7 +247,11 @@ class Tap:
 
 
 def placed(rates: Mapping[str, float | None], before: Sequence[str]) -> list[str]:
-    """The types that are taken next, after those ``before`` (Law 5)."""
+    """The types that are taken next, after those ``before``. A type that has come lately keeps its
+    place; the other places go round, ``TURN_S`` for each type, since rules of a network are idle
+    until somebody asks for what they make. Of 505 types of which 3 come, these 3 are there, and 17
+    others at a time.
+    """
     coming = sorted((name for name in rates if rates[name]), key=lambda name: -(rates[name] or 0))
     kept = coming[: TYPES_MAX if len(coming) == len(rates) else TYPES_MAX - TURNING]
     others = sorted(rates.keys() - {*kept})

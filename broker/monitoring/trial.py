@@ -4,8 +4,8 @@
 writes its answer as JSON. Whoever starts it is the page's own process, and ends it when it takes
 too long.
 
-Law: what it finds is what ``rexmq detect`` and ``rexmq explain`` find over the same events. Memory
-is bounded by the system (``MEMORY_MAX``): rules that keep too much end this process and no other.
+Trials find what ``rexmq detect`` and ``rexmq explain`` find over the same events. Memory is bounded
+by the system (``MEMORY_MAX``): rules that keep too much end this process and no other.
 """
 
 from __future__ import annotations

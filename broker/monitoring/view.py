@@ -1,12 +1,4 @@
-"""A network as the page shows it, from what its brokers say of themselves: plain data for JSON.
-
-Law 1: nothing is made up. What only a broker itself knows, its sources, sinks and rates, is shown
-of those whose status is there (``known``); the page says of which it is not. So with b1's status
-alone b2 stands in the drawing, with the rules that all brokers know to be there, and without rates.
-
-Law 2: nothing is left out here. The lists are whole, the most pressing first; a browser is sent the
-page of each that it looks at (``windows``).
-"""
+"""A network as the page shows it, from what its brokers say of themselves: plain data for JSON."""
 
 from __future__ import annotations
 
@@ -25,6 +17,11 @@ TREES_MAX = 50
 def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str] = ()) -> Row:
     """The network as the broker called ``own`` and the others in ``looks`` tell of it. ``clock`` is
     in microseconds; ``failures`` say in words which others could not be asked.
+
+    What only a broker itself knows, its sources, sinks and rates, is shown of those whose status is
+    there (``known``). With b1's status alone b2 stands in the drawing, with the rules that all
+    brokers know to be there, and without rates. The lists are whole, the most pressing first; a
+    browser is sent the page of each that it looks at (``windows``).
     """
     status = looks[own].after
     network = status["network"]

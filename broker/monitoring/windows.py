@@ -3,9 +3,6 @@
 A page is asked for with each stream, so the browser is sent no more rows than it shows. Of 505
 rules with ``Window(search="fri", page=1)`` it gets the second fifty of those that have ``fri`` in
 any text, and hears that there are 505 in all.
-
-Law: the numbers of a window say what is there, whatever was asked for. A page beyond the last one
-is the last one; a column that no row has sorts nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +43,9 @@ def windows_of(text: str) -> Mapping[str, Window]:
 
 
 def windowed(rows: Sequence[Row], window: Window) -> Row:
-    """The page of ``rows`` that a window asks for; one that sorts by nothing leaves their order."""
+    """The page of ``rows`` that a window asks for; one that sorts by nothing leaves their order. A
+    page beyond the last one is the last one; a column that no row has sorts nothing.
+    """
     word = window.search.casefold()
     found = [row for row in rows if word in "\n".join(texts(row)).casefold()] if word else rows
     if column := window.sort.removeprefix("-"):

@@ -18,17 +18,6 @@
     [broker.b2]
     key = "b2.key"
     endpoint = "tcp://second.example:7461" # for who links to it
-
-Law 1: a key is given as such or by the file of a public key, as seen from the folder of the file.
-
-Law 2: a user has the rights of its own table and those of its groups. A file without any lets all
-users do everything; once any table says ``publish`` or another right, nobody may do what no line
-allows.
-
-Law 3: ``sources`` binds names to users (routing.serving.source_names), and is no right of Law 2.
-
-Law 4: a limit is that of the user's own table, else the greatest of its groups, else that of the
-broker's configuration.
 """
 
 from __future__ import annotations
@@ -158,7 +147,10 @@ def _add_token(table: _Table, tokens: dict[str, str]) -> None:
 
 
 def _rights(tables: list[_Table], limits: Limits) -> Mapping[str, Rights]:
-    """The rights of each user (Laws 2 to 4)."""
+    """The rights of each user: those of its own table and those of its groups. A file without any
+    lets all users do everything; once any table says ``publish`` or another right, nobody may do
+    what no line allows.
+    """
     for table in tables:
         _check_limits(table)
     own = {table.title: _grants(table) for table in tables}
@@ -191,7 +183,9 @@ def _sendable(user: _Table, *fields: Any) -> Rights:
 
 
 def _limits(user: _Table, groups: list[_Table], others: Limits) -> Limits:
-    """The limits of a user (Law 4)."""
+    """The limits of a user: of its own table, else the greatest of its groups, else those of the
+    broker's configuration.
+    """
 
     def most(name: str) -> int | None:
         own = user.content.get(name)
@@ -203,7 +197,9 @@ def _limits(user: _Table, groups: list[_Table], others: Limits) -> Limits:
 
 
 def _sources(tables: list[_Table]) -> tuple[str, ...] | None:
-    """The names that are bound to a user (Law 3); None where no table says any."""
+    """The names that are bound to a user (routing.serving.source_names); None where no table says
+    any. They are no right.
+    """
     saying = [table for table in tables if SOURCES in table.content]
     for table in saying:
         names = table.content[SOURCES]

@@ -1,16 +1,9 @@
 """Codes by which the owner of a key signs in at the pages of a broker.
 
-Law 1: a code proves nothing, a key does. ``rexmq page`` draws a code and connects to the broker
-with alice's key, under the code's digest as its name. CURVE's handshake challenges whoever connects
-to show that it has the key, and the broker says whose connection it is: so whoever brings the pages
+A code proves nothing, a key does. ``rexmq page`` draws a code and connects to the broker with
+alice's key, under the code's digest as its name. CURVE's handshake challenges whoever connects to
+show that it has the key, and the broker says whose connection it is: so whoever brings the pages
 the code is alice, or was told it by her. What others see of it in the status is the digest.
-
-Law 2: a code is good once, while that connection stands, and for ``CODE_S`` at most. Of connections
-that are older than the process which serves nobody knows whether their codes have been used, and
-they are good for nothing.
-
-Law 3: what is kept is bounded: of the codes that were used their digests, as long as a connection
-could bear them, ``USED_MAX`` of them; of wrong ones nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +34,9 @@ def client_name(code: str) -> str:
 
 
 class Codes:
-    """Owner of the codes that were used. ``clock``: seconds."""
+    """Owner of the codes that were used. ``clock``: seconds. Of the used ones it keeps ``USED_MAX``
+    digests, as long as a connection could bear them; of wrong ones nothing.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -51,7 +46,9 @@ class Codes:
 
     def take(self, code: str, clients: Iterable[Mapping[str, Any]]) -> str | None:
         """The user whose key was shown for a code, by the clients of the broker's status; None
-        where it is not good.
+        where it is not good. A code is good once, while that connection stands, and for ``CODE_S``
+        at most. Of connections that are older than the process which serves nobody knows whether
+        their codes have been used, and they are good for nothing.
         """
         now, name = self._clock(), client_name(code)
         self._used = {one: until for one, until in self._used.items() if until > now}

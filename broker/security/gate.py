@@ -1,14 +1,5 @@
 """The gate of a broker with keys: it answers ZeroMQ whose connections are let in, and knows whose
 each of them is.
-
-Law 1: the thread of the authenticator decides by the public key alone, and reads nothing else.
-
-Law 2: a connection has one owner, whom ZeroMQ names with each message (``User-Id``). One that is a
-user's may not greet as a broker, nor may broker ``b2`` greet as ``b3``: such a message is dropped,
-and its connection with it. The same holds of whom this broker links to.
-
-Law 3: who may come in can change while the broker runs (``change``). The connections of ``alice``,
-who has no key any more, end then (``Transport.look_again``), whether she says something or not.
 """
 
 from __future__ import annotations
@@ -71,7 +62,9 @@ class Gate:
             self._authenticator = None
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Whether the owner of a public key is let in: asked by the authenticator's thread."""
+        """Whether the owner of a public key is let in: asked by the authenticator's thread. It
+        decides by the public key alone, and reads nothing else.
+        """
         text = key.decode()
         if self.owner(text) is not None:
             return True
@@ -129,7 +122,10 @@ class Gate:
         return found
 
     def change(self, access: Access) -> None:
-        """Let in by another access file from now on. Raises ConfigurationError, as above."""
+        """Let in by another access file from now on. Raises ConfigurationError, as above. The
+        connections of a user who has no key any more end then (``Transport.look_again``), whether
+        it says something or not.
+        """
         self._access = self._checked(access)
 
     def curve(self, endpoint: str) -> Curve:
@@ -151,7 +147,11 @@ class Gate:
 
 
 def objection(owner: Peer | None, frames: Sequence[Frame]) -> str | None:
-    """The reason why a message is not for the owner of its connection to say; None for none."""
+    """The reason why a message is not for the owner of its connection to say; None for none. A
+    connection has one owner, whom ZeroMQ names with each message (``User-Id``). One that is a
+    user's may not greet as a broker, nor may broker ``b2`` greet as ``b3``: such a message is
+    dropped, and its connection with it.
+    """
     if owner is None:
         return "its key is nobody's any more"
     if owner.is_broker and wire.looks_like(frames, Hello):

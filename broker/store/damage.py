@@ -1,13 +1,4 @@
-"""Checking a store, and keeping what is sound of one that is damaged.
-
-Law 1: nothing is taken for sound that fails its checksum. Of a log with a damaged page, entries
-before and after it are kept at their own positions, and those in it become *lost*: a reader passes
-over them, which it does over no others.
-
-Law 2: a repair can be broken off anywhere. It first puts the file aside, under another name, and
-the last thing that it does is to give the new file the store's name; in between, a broker refuses
-the store, and a repair begins again with what was put aside.
-"""
+"""Checking a store, and keeping what is sound of one that is damaged."""
 
 from __future__ import annotations
 
@@ -99,7 +90,11 @@ def repair(directory: Path) -> Report:
     """Keep what is sound of a store; where all is, nothing is changed.
 
     StoreHeld where a broker has it open; StoreError where there is no room, which changes nothing
-    but the name of the damaged file (Law 2).
+    but the name of the damaged file.
+
+    A repair can be broken off anywhere: it first puts the file aside, under another name, and last
+    gives the new file the store's name. In between, a broker refuses the store, and a repair begins
+    again with what was put aside.
     """
     with folder.locked(directory):
         file = folder.file_of(directory)
@@ -126,7 +121,7 @@ def repair(directory: Path) -> Report:
 
 
 def _put_aside(directory: Path) -> Path:
-    """Give a damaged file, and then its write-ahead log, another name (Law 2)."""
+    """Give a damaged file, and then its write-ahead log, another name."""
     number = len(folder.put_aside(directory)) + 1
     aside = directory / (folder.DAMAGED if number == 1 else f"{folder.DAMAGED}.{number}")
     file = folder.file_of(directory)
@@ -215,7 +210,11 @@ def _copy(salvage: Salvage, made: sqlite3.Connection) -> None:
 
 
 class Salvage:
-    """Reads what is sound of a file, however damaged, and reports what is not."""
+    """Reads what is sound of a file, however damaged, and reports what is not. Nothing is taken for
+    sound that fails its checksum. Of a log with a damaged page, entries before and after it are
+    kept at their own positions, and those in it become *lost*: a reader passes over them, which it
+    does over no others.
+    """
 
     def __init__(self, connection: sqlite3.Connection, report: Report, file: Path) -> None:
         self.report = report

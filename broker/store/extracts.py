@@ -1,9 +1,4 @@
-"""Extracts of a broker's log, for who reads it over a link (routing.messages.ReadLog).
-
-Law: what is read at a time is bounded, whatever is asked for: an extract goes as far as
-EXTRACT_BYTES of frames, looked at or taken, or OUTLINES entries without them. Of 40 MB of Smokes,
-asked for Temp, the first extract is empty and says that 4 MB of them have been read.
-"""
+"""Extracts of a broker's log, for who reads it over a link (routing.messages.ReadLog)."""
 
 from __future__ import annotations
 
@@ -63,7 +58,10 @@ class Extracts:
         self._log = log
 
     def read(self, request: ReadLog, *, cut: bool) -> LogExtract:
-        """See ReadableLog."""
+        """See ReadableLog. An extract goes as far as EXTRACT_BYTES of frames, looked at or taken,
+        or OUTLINES entries without them. Of 40 MB of Smokes, asked for Temp, the first extract is
+        empty and says that 4 MB of them have been read.
+        """
         last = self._log.last_position
         after = min(request.after, last) or None  # from the first that is kept
         try:

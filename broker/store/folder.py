@@ -3,12 +3,6 @@
 ``broker.db`` with SQLite's own ``broker.db-wal`` and ``broker.db-shm`` beside it, and
 ``broker.lock``, which the broker that has the store open keeps locked (``flock``), and which says
 its process. Readers, and ``rexmq log trim``, need no lock but SQLite's own.
-
-Law 1: a file of a store is there as a whole or not at all: it is made under another name, synced
-and renamed. So one that is empty or short was damaged, and is not taken for a new one.
-
-Law 2: a store is its owner's alone, whatever the umask: a folder that is made has mode 700, a file
-600, and SQLite gives its own files the mode of broker.db. A folder that was there keeps its mode.
 """
 
 from __future__ import annotations
@@ -95,14 +89,18 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def make(directory: Path) -> None:
-    """Make the folder of a store, if it is not there (Law 2)."""
+    """Make the folder of a store, if it is not there: of mode 700, whatever the umask, for a store
+    is its owner's alone. A folder that was there keeps its mode.
+    """
     if not directory.is_dir():
         directory.mkdir(mode=0o700, parents=True)
         sync(directory.parent)
 
 
 def make_file(file: Path) -> None:
-    """Make an empty file for SQLite, in the place of any that is there (Law 2)."""
+    """Make an empty file for SQLite, in the place of any that is there: of mode 600, which SQLite
+    gives its own files too.
+    """
     file.unlink(missing_ok=True)
     os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
@@ -119,7 +117,10 @@ def open_to_others(directory: Path) -> list[Path]:
 
 
 def create(directory: Path) -> None:
-    """Make the file of a new store (Law 1)."""
+    """Make the file of a new store. It is there as a whole or not at all: it is made under another
+    name, synced and renamed. So a file that is empty or short was damaged, and is not taken for a
+    new one.
+    """
     unfinished = directory / f"{FILE}.new"
     make_file(unfinished)
     with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:

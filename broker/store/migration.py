@@ -1,6 +1,6 @@
 """A step between versions of a store by which values are of another form.
 
-Law: a step finds out which values are of the older form, and leaves the others: so it may be taken
+A step finds out which values are of the older form, and leaves the others: so it may be taken
 again, as after a repair, which keeps values of either. A value that is not what was written ends
 it, and nothing has changed.
 """

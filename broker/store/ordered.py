@@ -4,10 +4,6 @@ Entries stand in the order in which they came; sources that run apart, or bring 
 times. Entries are read by their first times, so an event can be handed out once all entries that
 are still to be read begin later.
 
-Law: memory holds the events of the entries that overlap in time, beside the numbers of all
-entries. Of entries from 0 s to 9 s, 1 s to 3 s and 4 s to 8 s the second is handed out before the
-third is read, with the events of the first up to 4 s.
-
 An event that stands in the logs twice is handed out once: a source that loses its broker sends
 again, at another one, what it does not know to be stored. A repeat has the source, the id and the
 contents of the event (tesla.md E1), and so its time: both are handed out together, and are compared
@@ -155,7 +151,11 @@ class Positions(NamedTuple):
 
 
 class Ordered:
-    """The wanted events of logs; ``types`` are theirs, by the first entry that has each."""
+    """The wanted events of logs; ``types`` are theirs, by the first entry that has each. Memory
+    holds the events of the entries that overlap in time, beside the numbers of all entries: of
+    entries from 0 s to 9 s, 1 s to 3 s and 4 s to 8 s the second is handed out before the third is
+    read, with the events of the first up to 4 s.
+    """
 
     def __init__(self, logs: Sequence[Log], wanted: Wanted) -> None:
         self._logs = logs

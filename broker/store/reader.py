@@ -1,8 +1,4 @@
-"""Reading a store: a broker its own, and ``rexmq log`` that of a broker which may be running.
-
-Law: readers hold nobody up. What is asked for is read some at a time, each in a transaction that
-ends before it is handed out; so the write-ahead log never grows for a reader that is slow.
-"""
+"""Reading a store: a broker its own, and ``rexmq log`` that of a broker which may be running."""
 
 from __future__ import annotations
 
@@ -49,7 +45,10 @@ _types_of = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Reader:
-    """Reads the store in a folder, by a connection of its own."""
+    """Reads the store in a folder, by a connection of its own. It holds nobody up: what is asked
+    for is read some at a time, each in a transaction that ends before it is handed out, so the
+    write-ahead log never grows for a reader that is slow.
+    """
 
     def __init__(
         self, directory: Path, connection: sqlite3.Connection, until_closed: ExitStack | None = None

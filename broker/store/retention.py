@@ -1,13 +1,4 @@
-"""Retention: which entries of a log may go, and letting them go some at a time.
-
-Law 1: an entry goes once no rule needs it (its position is below the *reach*) and it is older than
-``retain_s`` or has ``retain_bytes`` of frames behind it, whichever is first; with neither it stays.
-Entries go in the order in which they came. With a reach of 90, ``retain_bytes`` of 1 GB and 10 MB
-of frames an entry, an entry stays until it is below 90 and a hundred entries are behind it.
-
-Law 2: at most STEP_ENTRIES entries and about STEP_BYTES go in one transaction, and then nothing for
-as long as that took; so what is written meanwhile waits for one such step at most.
-"""
+"""Retention: which entries of a log may go, and letting them go some at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +11,14 @@ STEP_BYTES = 1 << 20
 
 
 class Retention(NamedTuple):
-    """How long entries are kept that no rule needs any more (None: this sets no end)."""
+    """How long entries are kept that no rule needs any more (None: this sets no end).
+
+    An entry goes once no rule needs it (its position is below the *reach*) and it is older than
+    ``retain_s`` or has ``retain_bytes`` of frames behind it, whichever is first; with neither it
+    stays. Entries go in the order in which they came. With a reach of 90, ``retain_bytes`` of 1 GB
+    and 10 MB of frames an entry, an entry stays until it is below 90 and a hundred entries are
+    behind it.
+    """
 
     seconds: float | None = None
     bytes: int | None = None
@@ -42,10 +40,13 @@ class Step(NamedTuple):
 
 
 def trim_step(connection: sqlite3.Connection, reach: int, is_over: Callable[..., bool]) -> Step:
-    """Let the first entries below ``reach`` go for which ``is_over`` (Law 2), in the connection's
+    """Let the first entries below ``reach`` go for which ``is_over``, in the connection's
     transaction.
 
     ``is_over(stored_at, behind, last_time)``: ``behind`` is how many bytes of frames came after it.
+
+    At most STEP_ENTRIES entries and about STEP_BYTES go at once; what is written meanwhile waits
+    for one such step at most.
     """
     rows = connection.execute(
         "SELECT position, stored_at, before + bytes, last_time, bytes FROM entries "

@@ -1,11 +1,7 @@
 """The tables of a store, their versions, and how its file is opened.
 
-Law 1: a store of an older version is brought to the present one when a broker opens it, by the
-migrations after its own, each of which is one transaction. One of a newer version is refused, with
-both versions, and so is a file of another program.
-
-Law 2: entries and their frames are in two tables, of the same positions: so whoever looks at
-entries alone, such as ``rexmq log list``, reads a hundred bytes of each.
+Entries and their frames are in two tables, of the same positions: so whoever looks at entries
+alone, such as ``rexmq log list``, reads a hundred bytes of each.
 
 ``entries.before`` is how many bytes of frames the log has had before an entry, those that it keeps
 no more included; the difference of two says what is between them without reading it.
@@ -126,7 +122,9 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a store from a version to the present one (Law 1)."""
+    """Bring a store from a version to the present one, by the migrations after its own, each of
+    which is one transaction.
+    """
     for number, step in enumerate(MIGRATIONS[version:], version + 1):
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -2,14 +2,6 @@
 
 It takes all that waits, up to GROUP_BYTES, writes it in one transaction, which SQLite syncs, says
 so, and begins again. Between what is written, entries that may go do so (:mod:`retention`).
-
-Law 1: rows of one kind are written by few statements of many rows. Each statement lets go of the
-interpreter and has to wait for it again, up to five milliseconds where the broker is busy; so their
-number must not follow that of the entries.
-
-Law 2: after an error of writing the transaction is undone, and what waits is kept. Where there is
-no room, the same is tried again after RETRY_S; any other error ends the thread, for after a sync
-that failed nobody knows what the disk holds.
 """
 
 from __future__ import annotations
@@ -186,7 +178,10 @@ class Writer:
             self._put_off_trimming(begun, reach, has_more)
 
     def _insert(self, rows: Sequence[tuple[Any, ...]], columns: int) -> None:
-        """Insert rows, by few statements (Law 1) of few lengths, which are prepared once."""
+        """Insert rows, by few statements of few lengths, which are prepared once. Each statement
+        lets go of the interpreter and has to wait for it again, up to five milliseconds where the
+        broker is busy; so their number must not follow that of the entries.
+        """
         for some in _chunks(rows):
             places = ",".join(["(" + ",".join("?" * columns) + ")"] * len(some))
             values = [value for row in some for value in row]
@@ -232,7 +227,11 @@ class Writer:
         return step.has_more
 
     def _go_on_after(self, error: sqlite3.Error) -> bool:
-        """Wait and go on after an error that may pass; False where it does not (Law 2)."""
+        """Wait and go on after an error that may pass; False where it does not. The transaction is
+        undone, and what waits is kept. Where there is no room, the same is tried again after
+        RETRY_S; any other error ends the thread, for after a sync that failed nobody knows what the
+        disk holds.
+        """
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         if code & 0xFF in _BUSY:
             return True
