@@ -1,20 +1,4 @@
-"""Events that a durable sink has given to a client, as far as this has dealt with them.
-
-Law 1: what comes again on another link is left out as far as the client has had it; a session that
-is started anew has had nothing, and nobody has had what the application gave back. Fires 4 to 6
-came, 5 was given back, and the link broke: of 4 to 8, which come again, it gives 5, 7 and 8.
-
-Law 2: the application says of an event that it is dealt with, or of all that it was given up to
-there, in the order in which that was; the broker is told which numbers these are, and no others.
-Fire 6 was given, then 4 and 5, which another client had had: all up to 6 is 6 alone, all up to 4 is
-6 and 4.
-
-Law 3: what is dealt with and comes again was not heard of, for the link broke: it is told again.
-
-Law 4: a number that comes, not again, and has come before is another sink's of the same name, which
-was made since; of the one before nothing is known then. billing had Fires 1 to 6 and was removed
-while its client was away: Fire 1 of the next billing is new, and to be acknowledged.
-"""
+"""Events that a durable sink has given to a client, as far as this has dealt with them."""
 
 from __future__ import annotations
 
@@ -31,7 +15,12 @@ GAPS_MAX = 4_096
 
 
 class Given:
-    """The numbers of these events; the lowest are forgotten where there are too many gaps."""
+    """The numbers of these events; the lowest are forgotten where there are too many gaps.
+
+    A number that comes, not again, and has come before is another sink's of the same name, which
+    was made since; of the one before nothing is known then. billing had Fires 1 to 6 and was
+    removed while its client was away: Fire 1 of the next billing is new, and to be acknowledged.
+    """
 
     def __init__(self) -> None:
         self._begin()
@@ -43,8 +32,10 @@ class Given:
         """In the order in which they came, those that are not all dealt with."""
 
     def take(self, delivery: Delivery) -> tuple[Delivery | None, Iterable[NumberRun]]:
-        """Take a delivery: gives its new events (Law 1; None for none), and the numbers that are to
-        be told again (Law 3).
+        """Take a delivery: gives its new events (None for none), and the numbers that are to be
+        told again: what is dealt with and comes again was not heard of, for the link broke. What
+        comes again on another link is left out as far as the client has had it: Fires 4 to 6 came,
+        5 was given back, and the link broke: of 4 to 8, which come again, it gives 5, 7 and 8.
         """
         first, last = delivery.number - len(delivery) + 1, delivery.number
         left: Delivery | None = delivery
@@ -62,7 +53,10 @@ class Given:
         return left, unheard
 
     def deal_with_all(self, number: int) -> Iterable[NumberRun]:
-        """All up to an event is dealt with (Law 2); gives the numbers, if it is open."""
+        """All up to an event is dealt with, in the order in which events were given; gives the
+        numbers, if it is open. Fire 6 was given, then 4 and 5, which another client had had: all up
+        to 6 is 6 alone, all up to 4 is 6 and 4.
+        """
         runs, is_in = self._open, (one[0] <= number <= max(one) for one in self._open)
         place = next((place for place, found in enumerate(is_in) if found), None)
         if place is None:
@@ -86,7 +80,7 @@ class Given:
         return True
 
     def give_back(self, number: int) -> bool:
-        """An event is given back (Law 1); False where it is not open."""
+        """An event is given back; False where it is not open."""
         is_in = (first <= number <= last for first, last in self._open)
         place = next((place for place, found in enumerate(is_in) if found), None)
         if place is None or self._dealt_with.has_all(number, number):

@@ -1,8 +1,4 @@
-"""Strategies that installed packages bring (docs/strategies.md): hosts load them, no protocol does.
-
-Law: a package names its strategies as entry points of GROUP, by the names that they have. They are
-imported when they are loaded, and not before.
-"""
+"""Strategies that installed packages bring (docs/strategies.md): hosts load them alone."""
 
 from __future__ import annotations
 
@@ -14,7 +10,9 @@ GROUP = "rexmq.strategies"
 
 
 def installed() -> tuple[str, ...]:
-    """The names of the strategies that packages bring, loaded or not."""
+    """The names of the strategies that packages bring, loaded or not. They are the entry points of
+    GROUP.
+    """
     return tuple(entry.name for entry in entry_points(group=GROUP))
 
 

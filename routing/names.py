@@ -1,7 +1,7 @@
 """Names that sources may have, and the meaning of the names of parts.
 
-Law: a client named ``flights#part-3`` is a part of the source ``flights`` (``serving.parts``);
-other names mean nothing to a broker, but that some are its own.
+A client named ``flights#part-3`` is a part of the source ``flights`` (``serving.parts``); other
+names mean nothing to a broker, but that some are its own.
 """
 
 from __future__ import annotations

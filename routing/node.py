@@ -333,7 +333,7 @@ class Node:
         return self._sources.has_lost and not never
 
     def _close_lost(self) -> None:
-        """Close the sources that have been lost for too long (routing.serving.sources, Law 2)."""
+        """Close the sources that have been lost for too long (routing.serving.sources)."""
         silence_max_s = self._config.source_silence_max_s
         for source in self._sources.overdue(silence_max_s, self._moment.now):
             types, promise = sorted(source.floors), time_or_none(source.promise)

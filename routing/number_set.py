@@ -1,9 +1,4 @@
-"""Sets of numbers, as runs: which events of a durable sink were given, or are dealt with.
-
-Law: a set of numbers is the same whatever the order, and the pieces, in which they were added. Its
-runs rise, and no two of them touch: 1 to 3, then 5, then 4 are one run, 1 to 5. It takes as much
-room as it has gaps; one with a bound on its runs forgets the lowest.
-"""
+"""Sets of numbers, as runs: which events of a durable sink were given, or are dealt with."""
 
 from __future__ import annotations
 
@@ -18,7 +13,10 @@ NumberRun: TypeAlias = tuple[int, int]
 
 
 class NumberSet:
-    """The numbers of some runs. ``runs_max``: how many it has at most; None: any number."""
+    """The numbers of some runs. ``runs_max``: how many it has at most; None: any number. It is the
+    same whatever the order, and the pieces, in which they were added: its runs rise, and no two of
+    them touch. It takes as much room as it has gaps; beyond its bound it forgets the lowest.
+    """
 
     def __init__(self, runs: Iterable[NumberRun] = (), runs_max: int | None = None) -> None:
         self._firsts: list[int] = []

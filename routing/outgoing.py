@@ -1,23 +1,4 @@
-"""A client's events on their way to the broker: numbered, bounded, kept until acknowledged.
-
-Law 1: sequence numbers strictly increase, from above the last one that the broker has of this name;
-they are given once, so an event that is sent again bears the number that it had. Example: The
-broker has up to 7: the next event is 8, and is 8 again on the next link.
-
-Law 2: events leave in the order of their numbers, as far as the broker's credit reaches, and
-promises leave behind the events before them. Example: with credit for two of three events and a
-promise of 40 s, two leave, then, with more credit, the third and the promise.
-
-Law 3: what has waited for credit leaves in as few messages as it goes into: batches of one type,
-one behind another, as one batch of at most ``publish_events_max`` events and JOINED_BYTES_MAX
-bytes. To the broker it is as if they had come alone. Example: credit for 8,192 comes while a
-hundred batches of 256 wait, and eight messages of 1,024 leave. Where the user's limit is less
-(Welcome) no message is longer than that but for one event; so what was joined is cut on a link that
-takes less than the one before.
-
-Law 4: what is not acknowledged is kept, at most ``unacknowledged_max`` events, and goes out again
-on the next link; without acknowledgements only what waits for credit is kept.
-"""
+"""A client's events on their way to the broker: numbered, bounded, kept until acknowledged."""
 
 from __future__ import annotations
 
@@ -49,7 +30,7 @@ from routing.wire.extent import EXTENT_MAX, extent, extent_of, halved
 NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
 JOINED_BYTES_MAX = 2**18
-"""Bytes of batches that leave as one; longer messages save nothing any more (Law 3)."""
+"""Bytes of batches that leave as one; longer messages save nothing any more."""
 CHARACTER_BYTES = 4
 """Bytes of a character at most, which a size has as one."""
 
@@ -80,7 +61,7 @@ class OutgoingItem(Struct, frozen=True, eq=False, gc=False):
         )
 
     def can_leave_with(self, other: OutgoingItem, promise: int | None) -> bool:
-        """Whether it and another one behind it can leave as one (Law 3): of what that brings
+        """Whether it and another one behind it can leave as one: of what that brings
         nothing is earlier than what has been ``promise``d before it.
         """
         if len(self.batches) != 1 or len(other.batches) != 1:
@@ -92,7 +73,13 @@ class OutgoingItem(Struct, frozen=True, eq=False, gc=False):
 
 
 class Outgoing:
-    """The source's side of one session."""
+    """The source's side of one session.
+
+    Sequence numbers strictly increase, from above the last one that the broker has of this name;
+    they are given once, so an event that is sent again bears the number that it had. What is not
+    acknowledged is kept, at most ``unacknowledged_max`` events, and goes out again on the next
+    link; without acknowledgements only what waits for credit is kept.
+    """
 
     def __init__(self, config: SessionConfig) -> None:
         self._config = config
@@ -174,7 +161,11 @@ class Outgoing:
             self.unacknowledged -= self._sent.popleft().events
 
     def take(self) -> Iterator[Publish | Promise]:
-        """The messages that may go out now (Law 2)."""
+        """The messages that may go out now. Events leave in the order of their numbers, as far as
+        the broker's credit reaches, and promises leave behind the events before them: with credit
+        for two of three events and a promise of 40 s, two leave, then, with more credit, the third
+        and the promise.
+        """
         while self._waiting:
             item = self._waiting[0]
             if item.events == 0:
@@ -199,7 +190,12 @@ class Outgoing:
             yield Publish(item.batches, item.promise, self._config.acks, traces)
 
     def _joined(self, first: OutgoingItem) -> OutgoingItem:
-        """An item with those that wait behind it, as far as they leave as one (Law 3)."""
+        """An item with those that wait behind it, as far as they leave as one: batches of one type
+        as one of at most ``publish_events_max`` events and JOINED_BYTES_MAX bytes. To the broker it
+        is as if they had come alone. Credit for 8,192 comes while a hundred batches of 256 wait,
+        and eight messages of 1,024 leave. Where the user's limit is less (Welcome) no message is
+        longer than that but for one event.
+        """
         items, promise = [first], first.promise
         left = min(self._config.publish_events_max, self.credit) - first.events
         bytes_left = min(JOINED_BYTES_MAX, self._bytes_max) - first.size

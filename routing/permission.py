@@ -1,15 +1,6 @@
 """Questions to the rights of a user, asked where its requests are handled.
 
-Law 1: what is not allowed is refused (``not-allowed``) before anything is changed, with the reason.
-
-Law 2: a filter in the rights is conjoined to what a user subscribes to; of several filters one is
-to hold. Who may read ``Trade(desk = "fx")`` and asks for ``Trade(price > 9)`` gets what
-``Trade(price > 9 and desk = "fx")`` matches.
-
-Law 3: who has a rule evaluated must be allowed to read all that it uses, and to define its type.
-Where the rights have a filter, each use of the type in the rule says the same: ``last Trade(desk =
-"fx" and price > 9) within 5 min from Alarm``. What the rule makes of it is told to whoever may read
-what it defines.
+What is not allowed is refused (``not-allowed``) before anything is changed, with the reason.
 """
 
 from __future__ import annotations
@@ -87,9 +78,11 @@ def check_log(rights: Rights, request: ReadLog) -> None:
 
 
 def narrowed(rights: Rights, text: str) -> str:
-    """The filter of what a user gets who subscribes to ``text`` (Law 2); Refusal for nothing.
+    """The filter of what a user gets who subscribes to ``text``; Refusal for nothing.
 
-    Of all types, ``*``, each is to be asked for by itself.
+    Of all types, ``*``, each is to be asked for by itself. A filter in the rights is conjoined to
+    it; of several filters one is to hold. Who may read ``Trade(desk = "fx")`` and asks for
+    ``Trade(price > 9)`` gets what ``Trade(price > 9 and desk = "fx")`` matches.
     """
     if rights.grants is None:
         return text
@@ -165,7 +158,11 @@ def _read_by(rule: ast.Rule) -> Iterator[str]:
 
 
 def check_owner(rights: Rights, rule: Rule) -> None:
-    """Raise Refusal unless a user may have a rule evaluated (Law 3)."""
+    """Raise Refusal unless a user may have a rule evaluated: read all that it uses, and define its
+    type. Where the rights have a filter, each use of the type in the rule says the same: ``last
+    Trade(desk = "fx" and price > 9) within 5 min from Alarm``. What the rule makes of it is told to
+    whoever may read what it defines.
+    """
     if rights.grants is None:
         return
     check_right(rights, Act.DEFINE, rule.defines.name)

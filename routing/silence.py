@@ -1,8 +1,8 @@
 """When nothing was heard of a peer, and when nobody listened.
 
-Law: a host that was kept from its work, by a long computation, a full machine or a suspended
-process, has not heard its peers in that time either. So what it was late by is nobody's silence:
-else it would wake up, take all its peers for dead, and read what they had said afterwards.
+A host that was kept from its work, by a long computation, a full machine or a suspended process,
+has not heard its peers in that time either. So what it was late by is nobody's silence: else it
+would wake up, take all its peers for dead, and read what they had said afterwards.
 """
 
 from __future__ import annotations

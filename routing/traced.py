@@ -1,6 +1,6 @@
 """Messages with the trace contexts of their events (matcher.traces), where there are any.
 
-Law: contexts go wherever their event goes. t#7, published at b1 with a context, goes up to b2 in a
+Contexts go wherever their event goes. t#7, published at b1 with a context, goes up to b2 in a
 Forward; b1 gives that message the context, b2 notes it as the message comes, and gives it to the
 Delivery of t#7, and to that of the composite event that t#7 is a cause of.
 """

@@ -3,34 +3,8 @@
 What carries the frames may lose, repeat and reorder them, and break; the two ends make of it a
 channel on which every message arrives once and in order, for as long as both remember it.
 
-Law 1: messages are numbered from 1 for each pair of *incarnations* of the two ends; every packet
-bears the pair's tag, so that what was meant for an earlier incarnation is recognised and dropped.
-An incarnation ends when an end forgets the link: its broker restarts, or its buffer overflows.
-
-Law 2: acknowledgements are cumulative. What is not acknowledged is kept and sent again, after a
-reconnection at once and otherwise when it is overdue (retransmission). What comes again is
-dropped and acknowledged; what comes before its turn is kept, within the window. Behind a quarter of
-the window, or UNACKNOWLEDGED_EVENTS in messages, the acknowledgement goes at once: the neighbour
-may wait for it.
-
-Law 3: an end is up from the neighbour's greeting until it has been silent for too long, says
-Goodbye or the host reports the link lost; then it greets until it is answered. Messages keep their
-place meanwhile, unless the neighbour returns in another incarnation: then they were for nobody.
-
 A link under it may be changed (``move``), for the neighbour may come back on another one; while
 there is none, nothing is sent.
-
-Law 4: a packet goes out at once while fewer than ``window_max`` are under way. ``room`` says how
-many messages more may be given; one too many ends this end's incarnation, since a neighbour that
-takes nothing for so long has to be told everything anew anyway. Long before, at half of the buffer
-or PILED_EVENTS in its messages, it is said that messages *pile up*, and at half of that that this
-is over: a message has one event or thousands, and what waits is to be a matter of a second or two.
-
-Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link that this end
-notices: whoever asked does so again, on another way, and should not have it done once more when the
-link is back. What was under way, or had come before its turn, leaves its number to a message that
-says nothing. Link states do not outlast it either at the end that tells them: it tells all anew,
-and may have forgotten by then what it knew.
 """
 
 from __future__ import annotations
@@ -63,15 +37,23 @@ from routing.silence import excused
 NO_STATES = messages.LinkStates(())
 """Says nothing, and bears a number."""
 PILED_EVENTS = 65_536
-"""Events in messages that wait or are not acknowledged, from which on these pile up (Law 4)."""
+"""Events in messages that wait or are not acknowledged, from which on these pile up."""
 UNACKNOWLEDGED_EVENTS = 4_096
-"""Events in messages that have come, from which on these are acknowledged at once (Law 2)."""
+"""Events in messages that have come, from which on these are acknowledged at once: the neighbour
+may wait for it."""
 _SAID_ANEW = frozenset({messages.Asked, messages.LinkStates})
-"""Messages that are said once more when a link is back (Law 5)."""
+"""Messages that are said once more when a link is back."""
 
 
 class Channel:
-    """One end. ``now`` is in seconds and never goes back."""
+    """One end. ``now`` is in seconds and never goes back.
+
+    An end is up from the neighbour's greeting until it has been silent for too long, says Goodbye
+    or the host reports the link lost; then it greets until it is answered. Messages keep their
+    place meanwhile, unless the neighbour returns in another incarnation: then they were for nobody.
+    What is not acknowledged is kept and sent again, after a reconnection at once and otherwise when
+    it is overdue (retransmission).
+    """
 
     def __init__(
         self, peer: Peer, config: OverlayConfig, now: float, incarnation: int | None = None
@@ -99,7 +81,7 @@ class Channel:
         self.events_sent = self.events_received = 0
         """Events in all messages that were given for the neighbour, and that came from it."""
         self.piles_up = False
-        """Whether messages pile up (Law 4)."""
+        """Whether messages pile up."""
         self._begin()
         self._acknowledge_at: float | None = None
         self._greeting = Greeting(config.greeting_s)
@@ -123,7 +105,11 @@ class Channel:
 
     @property
     def incarnation(self) -> int:
-        """The incarnation of this end (Law 1)."""
+        """The incarnation of this end. Messages are numbered from 1 for each pair of *incarnations*
+        of the two ends; every packet bears the pair's tag, so that what was meant for an earlier
+        incarnation is recognised and dropped. One ends when an end forgets the link: its broker
+        restarts, or its buffer overflows.
+        """
         return self._incarnation
 
     @property
@@ -159,7 +145,9 @@ class Channel:
 
     @property
     def room(self) -> int:
-        """How many messages may be given now (Law 4)."""
+        """How many messages may be given now; one too many ends this end's incarnation, since a
+        neighbour that takes nothing for so long has to be told everything anew anyway.
+        """
         return self._config.buffer_max - self.buffered
 
     @property
@@ -199,7 +187,9 @@ class Channel:
         self._fall(reason)
 
     def move(self, peer: Peer | None) -> None:
-        """Be carried by another link from now on, or by none."""
+        """Be carried by another link from now on, or by none. The neighbour may come back on
+        another one; while there is none, nothing is sent.
+        """
         self.peer = peer
 
     def measure(self, now: float) -> None:
@@ -337,7 +327,7 @@ class Channel:
         self._tag_out = tag_of(self._incarnation, self._neighbours_incarnation)
 
     def _start_anew(self) -> None:
-        """End this end's incarnation: what was kept for the neighbour is dropped (Laws 1 and 4)."""
+        """End this end's incarnation: what was kept for the neighbour is dropped."""
         self._incarnation += 1
         self._log("link starts anew", neighbour=self.neighbour)
         self._fall("the buffer has overflowed")
@@ -366,7 +356,12 @@ class Channel:
             self.results.append(Down(self.neighbour, reason))
 
     def _drop_what_comes_anew(self) -> None:
-        """Law 5."""
+        """Requests to the whole network (Asked) do not outlast a loss of the link that this end
+        notices: whoever asked does so again, on another way, and should not have it done once more
+        when the link is back. Those that were under way, or had come before their turn, leave their
+        numbers to messages that say nothing. Link states do not outlast it either at the end that
+        tells them: it tells all anew, and may have forgotten by then what it knew.
+        """
         self._waiting = deque(one for one in self._waiting if type(one) not in _SAID_ANEW)
         for sent in self._under_way:
             sent.again = True  # when it is acknowledged says nothing of how long that takes
@@ -383,6 +378,9 @@ class Channel:
     # --- packets ---
 
     def _receive_packet(self, packet: Packet) -> None:
+        """Take a packet in. One that comes again is dropped and acknowledged; one that comes before
+        its turn is kept, within the window.
+        """
         if packet.tag != self._tag_in or self._state is not ChannelState.UP:
             return
         self._heard_at = self._now
@@ -436,12 +434,13 @@ class Channel:
                 self._pile(piles_up=False)
 
     def _pile(self, *, piles_up: bool) -> None:
+        """Messages pile up from half of the buffer, or PILED_EVENTS in them, until half of that."""
         if self.piles_up is not piles_up:
             self.piles_up = piles_up
             self.results.append(Piling(self.neighbour))
 
     def _push(self) -> None:
-        """Send what may go out (Law 4)."""
+        """Send what may go out: fewer than ``window_max`` packets are under way."""
         waiting, under_way = self._waiting, self._under_way
         while (
             waiting and self._state is ChannelState.UP and len(under_way) < self._config.window_max

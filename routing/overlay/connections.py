@@ -1,19 +1,4 @@
-"""The link that carries each neighbour's channel: links come and go, neighbours come back.
-
-Law 1: a channel belongs to a neighbour, by its name. Whichever link brings the neighbour's
-greeting carries the channel from then on, so whoever comes back on another link goes on where it
-was, and two brokers that have both made a link to one another have one channel all the same.
-
-Law 2: a link that this broker was told of (``add``) stays, and is greeted until it is answered;
-any other is forgotten when it is lost. A channel without a link waits for its neighbour.
-
-Law 3: a name is one broker's. Whoever greets with that of a neighbour that is up, but in another
-incarnation, is refused: it is another broker, or the neighbour has restarted, and may come back
-once its former incarnation has been silent for long enough.
-
-Law 4: a channel that is given up takes what it kept with it, so whatever follows it here begins
-in a later incarnation (routing.overlay.channel, Law 1).
-"""
+"""The link that carries each neighbour's channel: links come and go, neighbours come back."""
 
 from __future__ import annotations
 
@@ -31,7 +16,12 @@ LINKS_MAX = 4
 
 
 class Connections:
-    """The links, and the channels that they carry. ``now`` is in seconds."""
+    """The links, and the channels that they carry. ``now`` is in seconds.
+
+    A channel belongs to a neighbour, by its name. Whichever link brings the neighbour's greeting
+    carries the channel from then on, so whoever comes back on another link goes on where it was,
+    and two brokers that have both made a link to one another have one channel all the same.
+    """
 
     def __init__(self, config: OverlayConfig) -> None:
         self._config = config
@@ -40,7 +30,7 @@ class Connections:
         """The channel that each link carries."""
         self._told: set[Peer] = set()
         self.told: Collection[Peer] = self._told
-        """The links that this broker was told of (Law 2)."""
+        """The links that this broker was told of: they stay, others go when they are lost."""
         self._named: dict[str, Channel] = {}
         """By neighbour, whether it is up or not."""
         self._incarnation = config.incarnation
@@ -92,6 +82,10 @@ class Connections:
         """Somebody greets on a link; gives the channel that it carries from now on.
 
         Raises ProtocolError for whom this broker cannot be linked to.
+
+        A name is one broker's. Whoever greets with that of a neighbour that is up, but in another
+        incarnation, is refused: it is another broker, or the neighbour has restarted, and may come
+        back once its former incarnation has been silent for long enough.
         """
         self._check(hello)
         channel = self._named.get(hello.name)
@@ -115,6 +109,7 @@ class Connections:
         return channel
 
     def _check(self, hello: LinkHello) -> None:
+        """Raise ProtocolError for a neighbour that may not be one."""
         config = self._config
         if hello.version != LINK_VERSION:
             reason = f"protocol version {hello.version}, but this is version {LINK_VERSION}"
@@ -165,7 +160,9 @@ class Connections:
             del self._channels[peer]
 
     def _give_up(self, channel: Channel) -> None:
-        """Law 4."""
+        """Give a channel up, with what it kept: whatever follows it here begins in a later
+        incarnation.
+        """
         if self._named.get(channel.neighbour) is channel:
             del self._named[channel.neighbour]
         self._incarnation = max(self._incarnation, channel.incarnation + 1)

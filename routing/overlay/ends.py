@@ -14,7 +14,7 @@ from routing.messages import Carried, Routed
 
 
 class ChannelState(enum.Enum):
-    """Where the conversation with the neighbour stands (channel, Law 3)."""
+    """Where the conversation with the neighbour stands (channel)."""
 
     GREETING = "greeting"
     UP = "up"

@@ -1,18 +1,4 @@
-"""The network as its link states tell it, its centre and its ways: functions of these alone.
-
-Law 1: an edge is there while both of its ends say so; its delay is the greater of the two that they
-say. Whoever has the same link states has the same graph, and elects the same centre. Example: b1
-says that b2 is 5 ms away, b2 that b1 is 7 ms away: an edge of 7 ms. If b2 does not name b1 there is
-none.
-
-Law 2: the centre of a connected part is the broker from which the sum of the shortest delays to all
-others is least, and the first by name among equals (brokers.md section 3). Example: in a chain b1 -
-b2 - b3 of equal delays that is b2.
-
-Law 3: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones
-that of fewer links, and then that over the neighbour that is the first by name. Example: b1 is 2 ms
-from the root, and 1 ms from b3, which is 1 ms from it: the father of b1 is the root.
-"""
+"""The network as its link states tell it, its centre and its ways: functions of these alone."""
 
 from __future__ import annotations
 
@@ -38,7 +24,10 @@ class Component:
 
 
 class Graph:
-    """Brokers and the edges between them."""
+    """Brokers and the edges between them. An edge is there while both of its ends say so; its delay
+    is the greater of the two that they say: b1 says that b2 is 5 ms away, b2 that b1 is 7 ms away:
+    an edge of 7 ms. Whoever has the same link states has the same graph.
+    """
 
     def __init__(self, nodes: Iterable[str], edges: Iterable[Edge]) -> None:
         self._neighbours: dict[str, list[tuple[str, int]]] = {name: [] for name in nodes}
@@ -50,7 +39,10 @@ class Graph:
         self, root: str, kept: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[Mapping[str, str], int]:
         """The father of every broker within reach of a root, in order of their distance, and the
-        sum of these (Law 3). ``kept``: fathers that are as they are.
+        sum of these. Ways are the shortest by the delays of the links; of equal ones those of fewer
+        links, and then those over the neighbour that is the first by name. b1 is 2 ms from the
+        root, and 1 ms from b3, which is 1 ms from it: the father of b1 is the root. ``kept``:
+        fathers that are as they are.
         """
         fathers: dict[str, str] = {}
         total = 0
@@ -67,7 +59,9 @@ class Graph:
         return fathers, total
 
     def centre_of(self, nodes: Iterable[str]) -> str:
-        """The centre of a connected part (Law 2)."""
+        """The centre of a connected part: the broker from which the sum of the shortest delays to
+        all others is least, and the first by name among equals (brokers.md section 3).
+        """
         return min((self.ways_from(name)[1], name) for name in nodes)[1]
 
 
@@ -106,7 +100,7 @@ def fathers_of(
     links: tuple[Edge, ...],
     kept: tuple[tuple[str, str], ...] = (),
 ) -> Mapping[str, str]:
-    """The father of every broker but the root (Law 3). The links connect all of them.
+    """The father of every broker but the root. The links connect all of them.
 
     ``kept``: brokers that have fathers already, and keep them.
     """

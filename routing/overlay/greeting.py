@@ -1,12 +1,4 @@
-"""When one end of a link greets the other, and how long an answer takes.
-
-Law 1: a greeting is repeated every ``greeting_s`` until it is answered. To measure a link some more
-follow soon, and half of the least time that one of them took is its delay: a broker that has just
-been started has other things to do. Example: answers take 140, 3, 2, 2 and 4 ms: a delay of 1 ms.
-
-Law 2: a link is measured when the neighbour is met, and told to others only then; so ways that are
-chosen by it do not change with the load.
-"""
+"""When one end of a link greets the other, and how long an answer takes."""
 
 from __future__ import annotations
 
@@ -19,7 +11,9 @@ MEASURE_S = 0.02
 
 
 class Greeting:
-    """The greetings of one end. ``now`` is in seconds and never goes back."""
+    """The greetings of one end. ``now`` is in seconds and never goes back. A greeting is repeated
+    every ``greeting_s`` until it is answered.
+    """
 
     def __init__(self, greeting_s: float) -> None:
         self._greeting_s = greeting_s
@@ -49,7 +43,11 @@ class Greeting:
         self.due_at = now + self._greeting_s
 
     def measure(self, now: float) -> None:
-        """Measure the link, from now on (Law 1)."""
+        """Measure the link, from now on: some more greetings follow soon, and half of the least
+        time that one of them took is its delay, since a broker that has just been started has other
+        things to do. Answers take 140, 3, 2, 2 and 4 ms: a delay of 1 ms. A link is told to others
+        only once it is measured, so ways that are chosen by it do not change with the load.
+        """
         self.is_measuring, self.delay_us = True, None
         self._took_s.clear()
         self.due_at = now

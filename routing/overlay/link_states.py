@@ -1,18 +1,4 @@
-"""Link states of the whole network, and what of them each neighbour has to hear.
-
-Law 1: of each broker the state with the greatest version counts. What is new to this broker goes
-on to all its neighbours but those that are known to have it; who tells something old is told the
-newer. News wait a moment (``flood_s``) and travel together.
-
-Law 2: a broker's versions start from its incarnation, its starting time, and count up, so a
-restarted broker is believed; one that meets a greater version of itself goes on above that.
-
-Law 3: at most ``nodes_max`` brokers are remembered; states of further ones are dropped, counted.
-Who has been out of reach for ``forget_s`` is forgotten.
-
-Law 4: neighbours may have forgotten who was out of reach, however short it was so to this broker,
-which may not have known it before. Who is back in reach is told of again, though nothing is new.
-"""
+"""Link states of the whole network, and what of them each neighbour has to hear."""
 
 from __future__ import annotations
 
@@ -26,7 +12,15 @@ from routing.overlay.config import OverlayConfig
 
 
 class LinkStateDatabase:
-    """The known link states, and the news for each neighbour."""
+    """The known link states, and the news for each neighbour.
+
+    Of each broker the state with the greatest version counts. What is new to this broker goes on to
+    all its neighbours but those that are known to have it; who tells something old is told the
+    newer. News wait a moment (``flood_s``) and travel together. A broker's versions start from its
+    incarnation, its starting time, and count up, so a restarted broker is believed; one that meets
+    a greater version of itself goes on above that. At most ``nodes_max`` brokers are remembered;
+    states of further ones are dropped, counted.
+    """
 
     def __init__(self, config: OverlayConfig) -> None:
         self._config = config
@@ -38,8 +32,7 @@ class LinkStateDatabase:
         """How often what it has of others has changed."""
         self.refused = 0
         self.surpassed = 0
-        """The greatest version or epoch of its own that it has met, of an earlier incarnation (Law
-        2)."""
+        """The greatest version or epoch of its own that it has met, of an earlier incarnation."""
         self.surpasses = 0
         """How often that was; again and again, and it is another broker that speaks."""
 
@@ -101,7 +94,7 @@ class LinkStateDatabase:
     def forget(self, reachable: Collection[str], now: float) -> list[str]:
         """Forget who has been out of reach for too long; gives their names.
 
-        There may be news for neighbours then, of who is back (Law 4).
+        There may be news for neighbours then, of who is back: they may have forgotten it.
         """
         for name in [one for one in self._missed if one in reachable]:
             del self._missed[name]

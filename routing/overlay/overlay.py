@@ -1,9 +1,5 @@
 """One broker's part in the network: its links, what it knows of the others, and its trees.
 
-Law: what comes over links that makes one neighbour of several links, or none, is seen to by its
-connections and channels; what neighbours tell of the network by its topology. This file composes
-both, and keeps what brokers send one another for whoever is on top of it.
-
 Drive it like a Node: ``receive`` what came over links between brokers, ``lose``, ``handle_timer``,
 ``take_effects``; ``take_changes`` says what has become of neighbours and trees.
 """
@@ -41,7 +37,10 @@ _OWN_BUSINESS = frozenset(
 
 
 class Overlay:
-    """The network, from one broker's point of view. ``now`` is in seconds and never goes back."""
+    """The network, from one broker's point of view. ``now`` is in seconds and never goes back. It
+    composes connections and channels, which make one neighbour of several links, or none, with the
+    topology, and keeps what brokers send one another for whoever is on top of it.
+    """
 
     def __init__(self, config: OverlayConfig, now: float) -> None:
         self._config = config

@@ -1,13 +1,4 @@
-"""How long one end of a link waits for an acknowledgement before it sends again.
-
-Law 1: as long as acknowledgements have taken lately, and four times as long as that varied
-(Jacobson, *Congestion avoidance and control*, 1988), within bounds. On a slow link they take longer
-than any fixed time, and whoever sends again too early makes it slower still.
-
-Law 2: twice as long after each time in vain, until something is acknowledged that was sent once.
-What was sent again may be acknowledged for either time, so it says nothing of how long that took
-(Karn and Partridge, *Improving round-trip time estimates*, 1987).
-"""
+"""How long one end of a link waits for an acknowledgement before it sends again."""
 
 from __future__ import annotations
 
@@ -25,7 +16,11 @@ class RetransmissionTimer:
         self.lasts_s = least_s
 
     def note(self, took_s: float) -> None:
-        """A packet that was sent once was acknowledged after so long."""
+        """A packet that was sent once was acknowledged after so long. The timer lasts as long as
+        acknowledgements have taken lately, and four times as long as that varied (Jacobson,
+        *Congestion avoidance and control*, 1988), within bounds: on a slow link whoever sends again
+        too early makes it slower still.
+        """
         if self._mean_s is None:
             self._mean_s, self._deviation_s = took_s, took_s / 2
         else:
@@ -40,5 +35,8 @@ class RetransmissionTimer:
         self.lasts_s = min(max(expected_s, self._least_s), self._most_s)
 
     def double(self) -> None:
-        """Wait twice as long: sending was in vain (Law 2)."""
+        """Wait twice as long: sending was in vain, until something is acknowledged that was sent
+        once. What was sent again may be acknowledged for either time, so it says nothing of how
+        long that took (Karn and Partridge, *Improving round-trip time estimates*, 1987).
+        """
         self.lasts_s = min(2 * self.lasts_s, self._most_s)

@@ -1,25 +1,10 @@
 """One broker's view of the network around it, and its conclusions: its part, and its trees.
 
-Law 1: everything is told by link states (:mod:`routing.overlay.link_states`): who is linked to
-whom, who is the root of a tree, which brokers are in it, and which trees have lost a link. Whoever
-has the same link states draws the same conclusions; ``settle_s`` after the first news they are
-drawn, all at once. Who is whose father is told on at once, so whoever hears something along a tree
-from a neighbour has heard of the tree before.
-
-Law 2: the centre of the own part of the network is the root of the single tree. It gives everybody
-a father on the shortest way (graph, Law 3), and says so in its link state. Only a root starts an
-epoch: when it has no tree yet, when some broker says that this epoch's tree has lost a link, or
-when link states say that a link of it is gone. Brokers that join are added to the tree that stands.
-Example: b1, b2 and b3 are linked to one another, and b1 says that b1 is the father of both; b4
-joins at b3: b1 says in the same epoch that b3 is the father of b4.
-
-Law 3: an epoch is greater than all that its root has heard of. While two brokers take themselves
-for the centre, as their link states still differ, the later epoch counts: its root knows more, and
-all whom it knows are in its tree. A root that is out of reach leaves orphans; its tree is reported
-broken, since it may be that only this broker thought so.
-
-Law 4: a broker that has been out of reach for ``forget_s`` is forgotten, and its tree with it; it
-may do the same with this one (link_states, Law 4).
+The centre of the own part of the network is the root of the single tree. It gives everybody a
+father on the shortest way (graph), and says so in its link state. Whoever has the same link states
+draws the same conclusions; ``settle_s`` after the first news they are drawn, all at once. Who is
+whose father is told on at once, so whoever hears something along a tree from a neighbour has heard
+of the tree before.
 """
 
 from __future__ import annotations
@@ -70,7 +55,7 @@ class Topology:
         self.settle_at: float | None = now
         """When conclusions are drawn: at once, where there is no link to wait for."""
         self.forget_at: float | None = None
-        """When they are drawn again without news, since somebody is to be forgotten (Law 4)."""
+        """When they are drawn again without news, since somebody is to be forgotten."""
         self.part: Component = components_of(self.database)[config.name]
         """The connected part of the network that this broker is in, as last concluded."""
 
@@ -81,7 +66,10 @@ class Topology:
 
     @property
     def single_tree(self) -> LocalTree | None:
-        """The tree of the centre (Laws 2 and 3)."""
+        """The tree of the centre. While two brokers take themselves for the centre, as their link
+        states still differ, the later epoch counts: its root knows more, and all whom it knows are
+        in its tree.
+        """
         trees = [tree for tree in self.trees if not tree.orphan]
         return max(trees, key=lambda tree: (tree.epoch, tree.root), default=None)
 
@@ -178,7 +166,9 @@ class Topology:
     # --- conclusions ---
 
     def conclude(self, now: float) -> None:
-        """Law 1: look at the link states, and do what follows."""
+        """Look at the link states, and do what follows. A broker that has been out of reach for
+        ``forget_s`` is forgotten, and its tree with it; it may do the same with this one.
+        """
         self.settle_at = None
         self.part = components_of(self.database)[self._name]
         for name in self.database.forget(self.part.nodes, now):
@@ -187,7 +177,7 @@ class Topology:
         if self.database.has_news:
             self._flood_soon(now)
         for tree in self.trees:
-            if tree.root not in self.part.nodes and not tree.orphan:  # Law 3
+            if tree.root not in self.part.nodes and not tree.orphan:  # an orphan is left
                 self._broken[tree.root] = tree.epoch
                 self.trees.cut(tree)
         self._broken = {  # a break is healed once the root has another tree, or none
@@ -198,7 +188,12 @@ class Topology:
         self._keep_own_tree(now)
 
     def _keep_own_tree(self, now: float) -> None:
-        """Law 2."""
+        """Only a root starts an epoch: when it has no tree yet, when some broker says that this
+        epoch's tree has lost a link, or when link states say that a link of it is gone. An epoch is
+        greater than all that its root has heard of. Brokers that join are added to the tree that
+        stands: b1, b2 and b3 are linked to one another, and b1 says that b1 is the father of both;
+        b4 joins at b3: b1 says in the same epoch that b3 is the father of b4.
+        """
         part, own = self.part, self.trees.find(self._name)
         if part.centre != self._name:
             self.trees.drop(self._name)

@@ -2,19 +2,6 @@
 
 A tree is part of the link state of its root: its epoch, and the father of every broker in it. So
 all that hear of it have the same one, and both ends of a branch know that it is there.
-
-Law 1: a tree is known by (root, epoch). Only its root begins an epoch, and ends the one before by
-that; what it says last counts.
-
-Law 2: within an epoch a father is chosen once, and brokers are only added. A broker that has lost
-its father stays where it is, an orphan, until a later epoch, and a child that was lost is none any
-more, though the link may be back. (Brokers below an orphan do not know that they are cut off.
-That is why a lost link starts a new epoch.) Example: b3 loses the link to its father b2, and finds
-it again: it waits for the next epoch.
-
-Law 3: when a link is lost that the tree uses, the tree is reported *broken*. Trees that did not use
-the link are left alone. Example: in a ring of three the tree of b1 uses the links to b2 and b3; the
-one between these may come and go.
 """
 
 from __future__ import annotations
@@ -28,7 +15,9 @@ from routing.messages import LinkState
 
 @dataclass(slots=True, eq=False)
 class LocalTree:
-    """One tree, as this broker knows it. ``father`` None: this is the root, or an orphan."""
+    """One tree, as this broker knows it. ``father`` None: this is the root, or an orphan. It is
+    known by root and epoch, which its root alone begins.
+    """
 
     root: str
     epoch: int
@@ -50,7 +39,14 @@ class LocalTree:
 
 
 class Trees:
-    """The trees that this broker is in, by root."""
+    """The trees that this broker is in, by root.
+
+    Within an epoch a father is chosen once, and brokers are only added. A broker that has lost its
+    father stays where it is, an orphan, until a later epoch, and a child that was lost is none any
+    more, though the link may be back. (Brokers below an orphan do not know that they are cut off.
+    That is why a lost link starts a new epoch.) b3 loses the link to its father b2, and finds it
+    again: it waits for the next epoch.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -68,7 +64,9 @@ class Trees:
         self._trees.pop(root, None)
 
     def cut(self, tree: LocalTree) -> None:
-        """The root is out of reach: an orphan is left, so that Law 2 holds when it is back."""
+        """The root is out of reach: an orphan is left until a later epoch, wherever the root is
+        then.
+        """
         tree.father, tree.orphan = None, True
         tree.children.clear()
 
@@ -96,7 +94,10 @@ class Trees:
         return tree.orphan or bool(lost)
 
     def leave(self, neighbour: str) -> list[tuple[str, int]]:
-        """A link is down; gives root and epoch of the trees that are broken (Law 3)."""
+        """A link is down; gives root and epoch of the trees that are broken: those that used it. In
+        a ring of three the tree of b1 uses the links to b2 and b3; the one between these may come
+        and go.
+        """
         broken = []
         for tree in self._trees.values():
             used = neighbour in tree.children or neighbour == tree.father

@@ -1,23 +1,4 @@
-"""Accounts of sources: at which broker each is, or was last, and up to which number it is known.
-
-Law 1: a source's account is that of its last stay, and the same for all brokers: of two the one
-with the greater number counts, and of one stay the end. So any two brokers agree once each has
-heard the other, in whatever order, and whoever was away, or has an older store, is put right. s was
-at b1, which was killed, went on at b2 and has closed there at 90: b1 is back, has s as it was, and
-hears that stay 2 is over. It waits for s no longer.
-
-Law 2: the root decides that a source begins a stay, and that one is over since the source goes on
-elsewhere; a source's broker, that it has closed.
-
-Law 3: of the sources that have closed the longest ago are forgotten where there are more than
-``sources_max``, those of the user that has the most of them first. So nobody makes others' names
-free by using many.
-
-Law 4: a source's name is the user's who has used it first, and so are those of its parts, for as
-long as it is remembered: alice has published as s#part-2, and bob may be neither s nor s#part-0
-(routing.serving.source_names). If two users have used a name at brokers that did not hear of each
-other, the first one has it, and the other one's account counts for nothing.
-"""
+"""Accounts of sources: at which broker each is, or was last, and up to which number it is known."""
 
 from __future__ import annotations
 
@@ -32,7 +13,11 @@ from routing.names import whole_of
 
 
 class Accounts:
-    """The accounts that one broker knows, by source."""
+    """The accounts that one broker knows, by source.
+
+    The root decides that a source begins a stay, and that one is over since the source goes on
+    elsewhere; a source's broker, that it has closed.
+    """
 
     def __init__(self, sources_max: int) -> None:
         self._stays: dict[str, Stay] = {}
@@ -65,7 +50,11 @@ class Accounts:
         return stay is not None and stay.home == broker and not stay.is_over
 
     def owner(self, name: str) -> str:
-        """The user whose a source's name is (Law 4); "" while it is nobody's."""
+        """The user whose a source's name is; "" while it is nobody's. It is the user's who has used
+        it first, and so are those of its parts, for as long as it is remembered. If two users have
+        used a name at brokers that did not hear of each other, the first one has it, and the other
+        one's account counts for nothing.
+        """
         return self._first_use(name)[1]
 
     def _first_use(self, name: str) -> tuple[int, str]:
@@ -118,7 +107,7 @@ class Accounts:
         )
 
     def learn(self, stays: Iterable[Stay]) -> Sequence[Stay]:
-        """Others know these accounts; gives those that are others from now on (Law 1)."""
+        """Others know these accounts; gives those that are others from now on."""
         return [found for one in stays if (found := self._note(one)) is not None]
 
     def _note(self, stay: Stay) -> Stay | None:
@@ -137,6 +126,9 @@ class Accounts:
         return stay
 
     def _make_room(self) -> None:
+        """Of the sources that have closed the longest ago are forgotten, those of the user that has
+        the most of them first: so nobody makes others' names free by using many.
+        """
         over = [stay for stay in self._stays.values() if stay.is_over]
         (most, _), *_ = Counter(stay.owner for stay in over).most_common(1) or [("", 0)]
         over = sorted(stay for stay in over if stay.owner == most)
@@ -171,7 +163,11 @@ class Accounts:
 
 
 def put_together(stays: Iterable[Stay]) -> tuple[Stay, ...]:
-    """The accounts that follow from what several brokers know (Law 1)."""
+    """The accounts that follow from what several brokers know, whatever the order: of two stays the
+    one with the greater number counts, and of one stay the end. s was at b1, which was killed, went
+    on at b2 and has closed there at 90: b1 is back, has s as it was, and hears that stay 2 is over.
+    It waits for s no longer.
+    """
     found: dict[str, Stay] = {}
     for stay in stays:
         before = found.get(stay.name)

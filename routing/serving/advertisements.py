@@ -1,22 +1,4 @@
-"""Event types that are known, by whose word, and up to where each is complete (E5).
-
-Law 1: a type is known, with one schema, while a source advertises it or a deployed rule mentions
-it; then it is forgotten, and may come back with another schema.
-
-Law 2: the mark of a type is the least of those of its open advertisers. Where none is open the
-type has no mark of its own: if it never had an advertiser, what needs it waits.
-
-Law 3: how far the events of a type went is not forgotten with it, for they are gone: a rule that
-uses it from now on holds from a later instant (tesla.md S15), and waits for no first advertiser.
-Nor is its schema, by which a client guesses what a value is meant to be; it binds nobody. Of the
-types that were forgotten first, if they are more than ``types_max``, only the latest event of all
-is kept.
-
-Law 4: events that are too far ahead of the clock when they come are brought by replays alone, and
-are no part of what comes after the replay: once it has closed, and no rule names their type, they
-are not among those of Law 3. A replay of 2030 is over, and its rule removed: a rule that is
-deployed now holds from beyond the last event that was not of 2030.
-"""
+"""Event types that are known, by whose word, and up to where each is complete (E5)."""
 
 from __future__ import annotations
 
@@ -86,7 +68,9 @@ class KnownType:
 
     @property
     def mark(self) -> int | None:
-        """Law 2."""
+        """The least of the marks of its open advertisers. Where none is open the type has no mark
+        of its own: if it never had an advertiser, what needs it waits.
+        """
         name = self.schema.name
         marks = [source.mark(name) for source in self.advertisers.values() if source.is_open]
         return min(marks) if marks else None
@@ -94,18 +78,24 @@ class KnownType:
 
 @dataclass(frozen=True, slots=True)
 class _Former:
-    """A type that was forgotten; ``front`` as in KnownType."""
+    """A type that was forgotten; ``front`` as in KnownType. A rule that uses it from now on holds
+    from a later instant (tesla.md S15), and waits for no first advertiser; its schema says what a
+    client guesses a value to be, and binds nobody. Of those that were forgotten first, if they are
+    more than ``types_max``, only the latest event of all is kept.
+    """
 
     schema: EventType
     front: int | None
 
 
 class Advertisements:
-    """The known types by name, at most ``types_max`` of them."""
+    """The known types by name, at most ``types_max`` of them. A type is known, with one schema,
+    while a source advertises it or a deployed rule mentions it.
+    """
 
     def __init__(self, config: NodeConfig) -> None:
         self._types: dict[str, KnownType] = {}
-        self._former: dict[str, _Former] = {}  # Law 3
+        self._former: dict[str, _Former] = {}
         self._lost_front: int | None = None
         self._schemas: Mapping[str, EventType] | None = None  # until a type comes or goes
         self.configure(config)
@@ -125,7 +115,7 @@ class Advertisements:
         return self._types.get(name)
 
     def front(self, name: str) -> int | None:
-        """The greatest time of a type's published events; None if there were none (Law 3)."""
+        """The greatest time of a type's published events; None if there were none."""
         known = self._types.get(name)
         if known is not None:
             return known.front
@@ -133,7 +123,7 @@ class Advertisements:
         return self._lost_front if former is None or former.front is None else former.front
 
     def former(self, name: str) -> EventType | None:
-        """The last schema of a type that was forgotten (Law 3); None where there is none."""
+        """The last schema of a type that was forgotten; None where there is none."""
         former = self._former.get(name)
         return None if former is None else former.schema
 
@@ -148,7 +138,12 @@ class Advertisements:
         return known is not None and known.is_replayed
 
     def forget_far(self, are_over: Callable[[str], bool]) -> None:
-        """Law 4, before it is asked how far types went. ``are_over``: whether rules name a type."""
+        """Forget events that were too far ahead of the clock when they came, before it is asked how
+        far types went: replays alone bring them, and they are no part of what comes after the
+        replay. Once it has closed, and no rule names their type, they do not count: a rule that is
+        deployed after a replay of 2030 holds from beyond the last event that was not of 2030.
+        ``are_over``: whether rules name a type.
+        """
         for name, known in self._types.items():
             if not (are_over(name) or known.is_replayed):
                 known.front = known.near
@@ -199,7 +194,7 @@ class Advertisements:
         source.begin_at(schema.name, floor)
 
     def withdraw(self, source: Source, names: Iterable[str]) -> list[str]:
-        """The source publishes these types no more; gives those that are forgotten (Law 1)."""
+        """The source publishes these types no more; gives those that are forgotten."""
         withdrawn = list(names)
         for name in withdrawn:
             del self._types[name].advertisers[source.name]

@@ -1,9 +1,9 @@
 """How far a live source may be ahead of its broker's clock (``ahead_max_s``).
 
-Law: an event, or a promise, that is further ahead is refused by name. Otherwise one wrong time
-would take marks years ahead, which never go back: everything stamped now would be late from then
-on. Recorded events say nothing about the clock, so a source that replays is not bound; nor is
-anybody where the host's ``now`` is not seconds since the epoch.
+An event, or a promise, that is further ahead is refused by name: one wrong time would take marks
+years ahead, which never go back, and everything stamped now would be late from then on. Recorded
+events say nothing about the clock, so a source that replays is not bound; nor is anybody where the
+host's ``now`` is not seconds since the epoch.
 
 ``ahead_max_s`` is 300 s, the clock says 12:00: an event of 12:04 is taken, one of 12:06 is not.
 """

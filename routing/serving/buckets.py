@@ -1,10 +1,4 @@
-"""Rates at which users may publish, kept by token buckets.
-
-Law: who publishes faster than it may gets no credit until its time has come; no event is dropped.
-A bucket holds the events of one second, or of one heartbeat where that is longer, and one for all
-sources of a user. It is spent as events come, and may be overdrawn by the credit that is under
-way: 100 events/s, and 300 events at once, are followed by two seconds without credit.
-"""
+"""Rates at which users may publish, kept by token buckets."""
 
 from __future__ import annotations
 
@@ -17,7 +11,13 @@ CREDIT_MAX = 2**31 - 1
 
 
 class TokenBucket:
-    """Events that may be published, so many a second."""
+    """Events that may be published, so many a second.
+
+    It holds the events of one second, or of one heartbeat where that is longer, and one for all
+    sources of a user. Who publishes faster gets no credit until its time has come; no event is
+    dropped. It may be overdrawn by the credit that is under way: 100 events/s, and 300 events at
+    once, are followed by two seconds without credit.
+    """
 
     def __init__(self, rate: int, span_s: float, now: float) -> None:
         self.rate = rate

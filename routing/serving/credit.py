@@ -1,27 +1,4 @@
-"""How much a source may send (protocol.md section 4): the bound on everything that waits for it.
-
-Law 1: a source has at most ``publish_credit`` events under way. It gets new credit once half of
-that is used up, unless it is withheld. What is gathered
-(routing.node, Law 3) is settled then, so that a source which keeps its broker busy does not stand
-still for want of credit. With 16,384 of it, and batches of 256: behind each 32.
-
-Law 2: it is withheld while its events run more than ``lead_max_s`` ahead of the slowest source of
-the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark that
-would empty it. Types that nobody has advertised hold nobody back, and nobody does by arrival, where
-nothing waits; nor do, in a network, the sources of other brokers, which alone know what these have
-promised: there Law 4 sees to it. Example: with ``lead_max_s`` of 60 a station that has come to
-12:05 is withheld while another one of the same rule is at 12:03.
-
-Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that sink's
-events wait only for marks, sources that the marks wait for get their credit. Example: the queue is
-full of Fires of 12:05 that wait for the mark of Flood: what feeds Flood goes on.
-
-Law 4: it is withheld while something that it feeds is full elsewhere in a network, or waits there
-for others that are too far behind it.
-
-Law 5: it is withheld while its user has published more in a second than it may
-(:mod:`routing.serving.limits`).
-"""
+"""How much a source may send (protocol.md section 4): the bound on everything that waits for it."""
 
 from __future__ import annotations
 
@@ -63,7 +40,13 @@ class Grant:
 
 
 class PublishCredit:
-    """Decides on the sources' credit; remembers which of them wait for it."""
+    """Decides on the sources' credit; remembers which of them wait for it.
+
+    A source has at most ``publish_credit`` events under way. It gets new credit once half of that
+    is used up, unless it is withheld. What is gathered (routing.node, Law 3) is settled then, so
+    that a source which keeps its broker busy does not stand still for want of credit. With 16,384
+    of it, and batches of 256: behind each 32.
+    """
 
     def __init__(
         self,
@@ -88,7 +71,9 @@ class PublishCredit:
         self._config = config
 
     def hold(self, held: Held) -> None:
-        """Give no credit to these sources, in place of those that were held up (Law 4)."""
+        """Give no credit to these sources, in place of those that were held up: what they feed is
+        full elsewhere in a network, or waits there for others that are too far behind it.
+        """
         self._held = held
 
     def spend(self, source: Source, events: int) -> None:
@@ -128,7 +113,12 @@ class PublishCredit:
         return granted
 
     def _ahead(self, source: Source) -> str | None:
-        """Law 2."""
+        """Sources whose events run more than ``lead_max_s`` ahead of the slowest source of the
+        rules that they feed. The slowest itself never is one, so a full queue cannot hold back the
+        mark that would empty it. Types that nobody has advertised hold nobody back, and nobody does
+        by arrival, where nothing waits; nor do, in a network, the sources of other brokers, which
+        alone know what these have promised (``hold``).
+        """
         by_arrival = self._config.ordering is Ordering.ARRIVAL
         if by_arrival or source.front is None or source.first is None:
             return None
@@ -152,7 +142,10 @@ class PublishCredit:
         return min(marks, default=None)
 
     def _blocked(self, source: Source) -> str | None:
-        """Law 3."""
+        """Sources that feed a full sink which chose to block. Where its events wait only for marks,
+        sources that the marks wait for get their credit: the queue is full of Fires of 12:05 that
+        wait for the mark of Flood, and what feeds Flood goes on.
+        """
         for sink in self._sinks:
             is_held = _is_as_far(source, sink.full_from)
             if is_held and not sink.feeds.isdisjoint(source.floors):
@@ -160,14 +153,16 @@ class PublishCredit:
         return None
 
     def _too_fast(self, source: Source) -> str | None:
-        """Law 5."""
+        """Sources whose user has published more in a second than it may
+        (:mod:`routing.serving.buckets`).
+        """
         bucket = source.bucket
         if bucket is None or not bucket.is_empty(self._moment.now):
             return None
         return f"its user has published more than {bucket.rate} events a second"
 
     def _held_up(self, source: Source) -> str | None:
-        """Law 4."""
+        """Sources that are held up elsewhere."""
         if ANY_TYPE in self._held:
             return "the way through the network is full"
         for name in source.floors:

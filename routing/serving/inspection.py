@@ -1,14 +1,5 @@
 """Requests of operators: who may do what, the last lines of the log, the events that wait in a
 durable queue; and that a client goes.
-
-Law 1: each needs the right to a command of its own (routing.serving.required_rights). Events of a
-queue are told to those alone who may read all events of their type; of the others their number is
-told.
-
-Law 2: nothing changes by looking. Events that were shown still wait, and count as not delivered.
-
-Law 3: a client is sent away by the number of its link, so that nobody else goes who has taken its
-name meanwhile. It is told ``not-allowed``; clients of this project then stay away.
 """
 
 from __future__ import annotations
@@ -40,7 +31,8 @@ WAITING_SHOWN = 50
 @dataclass(eq=False)
 class Inspection:
     """Answers operators. ``durables`` gives the durable sinks, ``users`` the rights of users by
-    name, and ``expel`` ends a link.
+    name, and ``expel`` ends a link. Each request needs the right to a command of its own
+    (routing.serving.required_rights).
     """
 
     _links: Links
@@ -81,6 +73,9 @@ class Inspection:
         }
 
     def _show_queue(self, link: Link, message: ShowQueue) -> Mapping[str, Any]:
+        """Events that were shown still wait, and count as not delivered. They are told to those
+        alone who may read all events of their type; of the others their number is told.
+        """
         sink = self._durables().get(message.name)
         if sink is None:
             raise Refusal(Code.UNKNOWN, f"there is no durable sink {message.name!r} here")
@@ -90,6 +85,9 @@ class Inspection:
         return {"events": shown, "hidden": len(waiting) - len(shown), "queued": sink.queued}
 
     def _send_away(self, link: Link, message: SendAway) -> Mapping[str, Any]:
+        """A client is named by the number of its link, so that nobody else goes who has taken its
+        name meanwhile. It is told ``not-allowed``; clients of this project then stay away.
+        """
         found = next((one for one in self._links if one.number == message.client), None)
         if found is None:
             raise Refusal(Code.UNKNOWN, f"there is no client {message.client} here any more")

@@ -3,8 +3,7 @@
 What a text means follows from it and the types that it speaks of, so a rule is the same wherever
 it is known: ``fire@1`` of alice at b2 when b1, where she deployed it, is gone.
 
-Law: a text is loaded once in a process for as long as somebody there has the rule. b1 has loaded a
-text of 100 rules to deploy it: what it tells of them, and divides for its plan, are those rules.
+A text is loaded once in a process for as long as somebody there has the rule.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Limits of users: how many connections, subscriptions and rules they may have, and how fast they
 may publish.
 
-Law 1: a request beyond a limit is refused (``limit``), and changes nothing. A message that is too
-long costs its sender the link, for good: it would send it again. What Welcome has told a client it
-may rely on: a smaller limit of its user's messages holds from its next link on.
-
-Law 2: who publishes too fast waits for credit (:mod:`routing.serving.buckets`).
-
-Law 3: a batch has no more events than its source has credit. Who may publish 256 at once gets as
-much credit, so that clients cut what they publish by themselves.
+A request beyond a limit is refused (``limit``), and changes nothing. A message that is too long
+costs its sender the link, for good: it would send it again. What Welcome has told a client it may
+rely on: a smaller limit of its user's messages holds from its next link on. Who may publish 256 at
+once gets as much credit, so that clients cut what they publish by themselves. Who publishes too
+fast waits for credit (:mod:`routing.serving.buckets`).
 """
 
 from __future__ import annotations

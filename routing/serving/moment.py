@@ -1,13 +1,12 @@
-"""The time of what a broker is just doing: said with every input, and the same for all its parts.
-
-Law: it is set where an input comes in, and nowhere else.
-"""
+"""The time of what a broker is just doing: said with every input, the same for all its parts."""
 
 from __future__ import annotations
 
 
 class Moment:
-    """``now``: seconds of the host's clock at the input that is being taken in."""
+    """``now``: seconds of the host's clock at the input that is being taken in. It is set where an
+    input comes in, and nowhere else.
+    """
 
     __slots__ = ("now",)
 

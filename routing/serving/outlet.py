@@ -1,10 +1,4 @@
-"""The way out of a broker to its clients and its log.
-
-Law: a message that tells a client that something is safe, Acknowledged or Confirmed, waits until
-that is kept, if a store keeps anything. The answer to a request that changes nothing which is kept
-(``note_look``) leaves at once, so a broker whose disk is full can be asked what is the matter.
-Acknowledged of Temp 7 leaves when the store has Temp 7 (routing.durability), the list of rules now.
-"""
+"""The way out of a broker to its clients and its log."""
 
 from __future__ import annotations
 
@@ -49,12 +43,17 @@ class Outlet:
             self.emit(effect)
 
     def note_look(self, link: Link, request: int) -> None:
-        """A client's request changes nothing that is kept: its answer waits for nothing."""
+        """A client's request changes nothing that is kept: its answer waits for nothing. A broker
+        whose disk is full can be asked what is the matter.
+        """
         if self.when_kept is not None:
             link.looks.add(request)
 
     def _is_promise(self, message: Message, link: Link | None) -> bool:
-        """Whether a message tells a client that something is safe."""
+        """Whether a message tells a client that something is safe. Acknowledged or Confirmed waits
+        until that is kept, if a store keeps anything: Acknowledged of Temp 7 leaves when the store
+        has Temp 7 (routing.durability).
+        """
         if not isinstance(message, Confirmed | Refused):
             return isinstance(message, Acknowledged)
         if link is not None and message.request in link.looks:

@@ -5,17 +5,9 @@ numbers and a promise of its own, but its events are of ``flights`` and are know
 (tesla.md E1). So who publishes which event, in which order, and how often, as when a task is run
 again somewhere else, changes nothing.
 
-Law 1: an event is taken from the first part that brings it (:mod:`routing.serving.published`); ids
-are remembered for each source.
-
-Law 2: what was brought before is a repeat, and not late, whatever has been promised since.
-
-Law 3: the place of an event among simultaneous ones (E4) follows from its id: the number, where it
-is the decimal form of one, else a hash. Numbers that parts give to their events mean nothing
-outside their connection.
-
-Law 4: an event with a cause is a recorded one: it is the event that the cause names, of that source
-and with that number and id; so a recording that is published in parts has the order that it had.
+An event is taken from the first part that brings it (:mod:`routing.serving.published`); ids are
+remembered for each source. What was brought before is a repeat, and not late, whatever has been
+promised since.
 """
 
 from __future__ import annotations
@@ -36,8 +28,10 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check(whole: str, batches: Sequence[EventBatch]) -> None:
-    """ProtocolError for events without ids, and for recorded ones that are not named as Law 4 has
-    it.
+    """ProtocolError for events without ids, and for recorded ones that are not named as their
+    causes. An event with a cause is a recorded one: it is the event that the cause names, of that
+    source and with that number and id; so a recording that is published in parts has the order that
+    it had.
     """
     for batch in batches:
         _check(whole, batch, is_recorded=batches[0].causes is not None)
@@ -104,7 +98,10 @@ def as_known(whole: str, batch: EventBatch) -> EventBatch:
 
 
 def numbers_of(texts: Sequence[str]) -> Int64s:
-    """The place of each id among simultaneous events (Law 3): int64."""
+    """The place of each id among simultaneous events (E4): int64. It is the number, where the id
+    is the decimal form of one, else a hash. Numbers that parts give to their events mean nothing
+    outside their connection.
+    """
     known = numbers_of_ids(texts)
     if known is not None:
         return known

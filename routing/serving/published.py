@@ -1,19 +1,4 @@
-"""Events that clients publish with ids: each is taken once, whoever brings it (tesla.md E1).
-
-Law 1: an event is taken from the first that brings it. The same one again, from a part of its
-source or in a file that is published twice, is a duplicate: counted, and given to nobody. Another
-one of the same source and id is refused by name, and given to nobody either: id 7 of ``gate`` at
-1 s with 20 degrees was taken, so that at 2 s with 50 is not.
-
-Law 2: ids are remembered, with a digest of what their events hold, at least the last
-``repeat_ids_max`` and at most twice as many: of each source that is published in parts, and of all
-others together. Recorded events count among the others, whatever parts bring them: a log knows them
-by their own sources, and a broker that is started again fills its windows from it. What comes after
-that is taken for another event; it is the engine's to know that it is not.
-
-Law 3: what a session sends again has fallen out before, by its number (routing.serving.intake), and
-what has no id is known by its number alone.
-"""
+"""Events that clients publish with ids: each is taken once, whoever brings it (tesla.md E1)."""
 
 from __future__ import annotations
 
@@ -45,7 +30,14 @@ class Sifted(NamedTuple):
 
 
 class PublishedIds:
-    """The ids that clients have published."""
+    """The ids that clients have published.
+
+    Ids are remembered, with a digest of what their events hold, at least the last
+    ``repeat_ids_max`` and at most twice as many: of each source that is published in parts, and of
+    all others together. Recorded events count among the others, whatever parts bring them: a log
+    knows them by their own sources, and a broker that is started again fills its windows from it.
+    What comes after that is taken for another event; it is the engine's to know that it is not.
+    """
 
     def __init__(self, config: NodeConfig) -> None:
         self._recent: dict[str, RecentIds[bytes]] = {}
@@ -59,11 +51,16 @@ class PublishedIds:
 
     @property
     def remembered(self) -> int:
-        """How many ids of one window are remembered at most (Law 2)."""
+        """How many ids of one window are remembered at most."""
         return max(map(len, self._recent.values()), default=0)
 
     def sift(self, batches: Sequence[EventBatch]) -> Sifted:
-        """The events of a source that are new; those with ids are remembered."""
+        """The events of a source that are new; those with ids are remembered. An event is taken
+        from the first that brings it. The same one again, from a part of its source or in a file
+        that is published twice, is a duplicate: counted, and given to nobody. Another one of the
+        same source and id is refused by name: id 7 of ``gate`` at 1 s with 20 degrees was taken, so
+        that at 2 s with 50 is not.
+        """
         return self._sift(None, batches, self._window(_OTHERS), remember=True)
 
     def unseen(self, whole: str | None, batches: Sequence[EventBatch]) -> Sifted:
@@ -140,7 +137,9 @@ def _key(whole: str | None, batches: Sequence[EventBatch]) -> str:
 
 
 def have_ids(batches: Sequence[EventBatch]) -> bool:
-    """Whether any of these events came with an id (Law 3)."""
+    """Whether any of these events came with an id. Others are known by their numbers alone
+    (routing.serving.intake).
+    """
     for batch in batches:
         text = batch.row.text if isinstance(batch, Single) else batch.ids.text
         if text is not None:

@@ -1,10 +1,4 @@
-"""Requests that change what all brokers agree on, until the tree pauses for them.
-
-Law: of each client about a slice of text is deployed at a time (serving.slices), and what it asks
-behind that waits; what others ask does not. So one that deploys without a pause holds up nobody but
-itself, and its texts are read by the types that those before them have brought. m sends 200 texts,
-then n advertises Temp: n is answered with the first of them.
-"""
+"""Requests that change what all brokers agree on, until the tree pauses for them."""
 
 from __future__ import annotations
 
@@ -41,7 +35,12 @@ class _Lane(Generic[Queued]):
 
 
 class RequestQueue(Generic[Queued]):
-    """The requests, of each client in its order."""
+    """The requests, of each client in its order.
+
+    Of each client about a slice of text is deployed at a time (serving.slices), and what it asks
+    behind that waits; what others ask does not. m sends 200 texts, then n advertises Temp: n is
+    answered with the first of them.
+    """
 
     def __init__(
         self,

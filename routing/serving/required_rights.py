@@ -1,6 +1,6 @@
 """Rights that a message needs, for every message that a client may say.
 
-Law: a message is refused (``not-allowed``) before anything of it is looked at but what its right is
+A message is refused (``not-allowed``) before anything of it is looked at but what its right is
 asked by, and before anything is changed. It is asked where the client is connected, and once more
 by the root, which does what is asked of the whole network: rights may have changed meanwhile. What
 depends on more than the message says is asked where that is known: rules of a text
@@ -60,7 +60,7 @@ def _advertise(names: SourceNames, link: Link, message: messages.Advertise) -> N
 def _publish(names: SourceNames, link: Link, message: messages.Publish) -> None:
     for batch in message.batches:
         _may_publish(link, batch.type.name)
-        if batch.causes is not None:  # recorded events (routing.serving.parts, Law 4)
+        if batch.causes is not None:  # recorded events (routing.serving.parts)
             names.check(link.rights, *batch.causes.ids.source.values)
     _source(names, link, message)
 

@@ -243,7 +243,7 @@ class Service:
         return link.source
 
     def _make_room(self, link: Link) -> None:
-        """Have room for a link's source, if another user has many more (Sources, Law 4)."""
+        """Have room for a link's source, if another user has many more."""
         crowded_out = self._sources.crowded_out(link.name, link.rights.user)
         if crowded_out is None:
             return
@@ -694,7 +694,7 @@ class Service:
         return bool(self._sinks.touched)
 
     def settle(self) -> None:
-        """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
+        """Evaluate, deliver, acknowledge, grant credit."""
         self._is_unsettled = False
         detections = self._detection.advance(self._moment.now)
         if detections is not None:

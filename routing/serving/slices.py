@@ -1,13 +1,4 @@
-"""Work that takes long for each rule, a slice at a time.
-
-Law 1: what is *prepared* before it is done changes nothing that anybody sees, and is done at one
-moment, as a whole, when it is prepared. Until then all that neighbours say waits behind it, in its
-order; clients are served. 1,000 rules are told to b3: it loads them, RULES at a time, and then
-hears of them all at once.
-
-Law 2: what is *read ahead* holds up nobody. A text of 1,000 rules comes to the root: events flow,
-and the network pauses once it has been checked.
-"""
+"""Work that takes long for each rule, a slice at a time."""
 
 from __future__ import annotations
 
@@ -53,7 +44,7 @@ class Slices:
         self._then: Callable[[], None] | None = None
         """Work that waits for what is prepared."""
         self.is_preparing = False
-        """Whether something is prepared, and what neighbours say waits behind it (Law 1). An
+        """Whether something is prepared, and what neighbours say waits behind it. An
         attribute, for it is asked with each message.
         """
         self._is_unsettled = False
@@ -64,6 +55,10 @@ class Slices:
     def prepare(self, work: Iterator[None], then: Callable[[], None]) -> None:
         """Prepare by work that yields behind each rule; ``then`` is called when it is done, before
         this returns if that takes one slice.
+
+        That changes nothing that anybody sees, and is done at one moment, as a whole, when it is
+        prepared. Until then all that neighbours say waits behind it, in its order; clients are
+        served.
         """
         self.finish()
         self._prepared, self._then, self.is_preparing = work, then, True
@@ -75,7 +70,7 @@ class Slices:
             self._go_on()
 
     def read_ahead(self, work: Iterator[None], then: Callable[[], None]) -> None:
-        """Read ahead (Law 2), as ``prepare``, behind what is read ahead already."""
+        """Read ahead, which holds up nobody, as ``prepare``, behind what is read ahead already."""
         self._ahead.append((work, then))
         if len(self._ahead) == 1:
             self._go_on_ahead()

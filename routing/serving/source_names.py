@@ -1,16 +1,4 @@
-"""Names of sources, and which user may publish under them.
-
-Law 1: with keys, a name is its user's from its first use on (routing.serving.accounts), or as the
-access file binds it: ``sources = ["fridge-*"]`` lets no other user have fridge-7, and this one have
-no other name. ``page/ada`` is ada's. What holds of a source holds of its parts, and of recorded
-events that are published as its own.
-
-Law 2: a client may not bear the name of another user's source, whether it publishes or not: the
-source would be refused its name, and would be told numbers that are not its own.
-
-Law 3: the broker that a client is connected to asks its own file, and the root the account, which
-is the same for all. A name that the file binds becomes its user's, whoever had it before.
-"""
+"""Names of sources, and which user may publish under them."""
 
 from __future__ import annotations
 
@@ -32,7 +20,10 @@ class SourceNames:
         self.is_bound: Callable[[str], bool] = lambda name: False
 
     def check_free(self, rights: Rights, name: str) -> None:
-        """Raise Refusal if a name is another user's (Law 2)."""
+        """Raise Refusal if a name is another user's. A client may not bear the name of
+        another user's source, whether it publishes or not: the source would be refused its name,
+        and would be told numbers that are not its own.
+        """
         whole = whole_of(name) or name
         if not rights.user or rights.names(whole):
             return
@@ -43,7 +34,13 @@ class SourceNames:
             raise Refusal(Code.NOT_ALLOWED, reason)
 
     def check(self, rights: Rights, *names: str) -> None:
-        """Raise Refusal unless a user's source may bear these names (Law 1)."""
+        """Raise Refusal unless a user's source may bear these names. With keys, a name is
+        its user's from its first use on (routing.serving.accounts), or as the access file binds it,
+        whoever had it before: ``sources = ["fridge-*"]`` lets no other user have fridge-7, and this
+        one have no other name. ``page/ada`` is ada's. What holds of a source holds of its parts,
+        and of recorded events that are published as its own. The broker that a client is connected
+        to asks its own file, and the root the account, which is the same for all.
+        """
         for name in names:
             self.check_free(rights, name)
             whole = whole_of(name) or name

@@ -1,23 +1,4 @@
-"""Sources: how far each has published, and what it has promised (protocol.md section 4).
-
-Law 1: a source is known by its name. Its sequence numbers strictly increase for as long as the
-name is remembered, over reconnections and restarts.
-
-Law 2: a source's promise never goes back while it is open. One that lives is never closed, however
-long it says nothing. One whose link is lost keeps its promise where it stands, and thereby stalls
-what waits for it: for ``source_silence_max_s``, then it is closed as if it had said Goodbye, which
-says that everything was published. It comes back as any other source that had closed does, and
-takes the marks over.
-
-Law 3: a source that goes on at another broker has closed here by that, and is to begin there where
-its promise stands here (network.brokers.registry). One that was sent away counts as lost, and is
-waited for ``HAND_OVER_S``. s has promised Temp up to 40 s, u up to 90 s, and this broker drains:
-rules over Temp stay at 40 s until b1 has s, whose next Temp is of 41 s.
-
-Law 4: if there is no room for a user's source, the user who gives way (serving.shares) gives up the
-one that was lost the longest ago, or that came last if none is lost. mallory has opened and left 39
-of 40 sources, alice has one: her next one takes the place of mallory's first.
-"""
+"""Sources: how far each has published, and what it has promised (protocol.md section 4)."""
 
 from __future__ import annotations
 
@@ -45,7 +26,11 @@ is added to one overflows. A promise beyond FAR means that everything has been p
 
 
 class SourceState(enum.Enum):
-    """The state of a source: what its promise counts for (Law 2)."""
+    """The state of a source: what its promise counts for. One that lives is never closed, however
+    long it says nothing. One whose link is lost keeps its promise where it stands, and thereby
+    stalls what waits for it: for ``source_silence_max_s``, then it is closed as if it had said
+    Goodbye. It comes back as any other source that had closed does.
+    """
 
     LIVE = "live"
     LOST = "lost"  # the link broke: the promise stays where it is
@@ -72,7 +57,7 @@ GOODBYE, LOST_FOR_LONG, MOVED = "goodbye", "lost", "gone on elsewhere"
 CROWDED_OUT = "its user had the most sources"
 """Why a source has closed."""
 HAND_OVER_S = 10.0
-"""Seconds that a source that was sent away has to be at another broker (Law 3)."""
+"""Seconds that a source that was sent away has to be at another broker."""
 REPLAY_SILENCE_S = 3_600.0
 """Seconds that a source of recorded events, or a part of one, is waited for at least: jobs take
 long, and nobody waits for their alerts."""
@@ -120,7 +105,7 @@ class Source:
     rights: Rights = EVERYTHING
     """Of its user."""
     user: str = ""
-    """The user who published when it came last (Law 4)."""
+    """The user who published when it came last."""
     withheld: str | None = None
     events: int = 0
     late: int = 0
@@ -180,7 +165,10 @@ class Source:
 
 
 class Sources:
-    """Every source that is remembered, by name, at most ``sources_max`` of them."""
+    """Every source that is remembered, by name, at most ``sources_max`` of them. A source is known
+    by its name, and its sequence numbers strictly increase for as long as that is remembered, over
+    reconnections and restarts. Its promise never goes back while it is open.
+    """
 
     def __init__(self, config: NodeConfig, accounts: Accounts) -> None:
         self._accounts = accounts
@@ -208,7 +196,10 @@ class Sources:
         return max(self._accounts.taken(name), 0 if source is None else source.last_sequence)
 
     def crowded_out(self, name: str, user: str) -> Source | None:
-        """The source that is to be closed before a user's one can join, if any (Law 4)."""
+        """The source that is to be closed before a user's one can join, if any: the user who gives
+        way (serving.shares) gives up the one that was lost the longest ago, or that came last if
+        none is lost.
+        """
         is_full = len(self._sources) >= self._sources_max and name not in self._sources
         if not is_full or self._open.total() < len(self._sources):
             return None
@@ -283,12 +274,16 @@ class Sources:
         source.withheld = None
 
     def overdue(self, silence_max_s: float | None, now: float) -> list[Source]:
-        """The sources whose links have been lost for too long (Laws 2 and 3)."""
+        """The sources whose links have been lost for too long."""
         lost = self._lost.values()
         return [one for one in lost if now - one.lost_at >= one.patience_s(silence_max_s)]
 
     def send_away(self, now: float) -> None:
-        """Wait no longer than Law 3 has it for those that are lost: their broker drains."""
+        """Wait no longer than ``HAND_OVER_S`` for those that are lost: their broker drains. A
+        source that goes on at another broker has closed here by that, and begins there where its
+        promise stands here (network.brokers.registry). s has promised Temp up to 40 s, u up to 90
+        s: rules over Temp stay at 40 s until another broker has s, whose next Temp is of 41 s.
+        """
         for source in self._lost.values():
             if not source.is_sent_away:
                 source.is_sent_away, source.lost_at = True, now

@@ -1,11 +1,4 @@
-"""A broker's status as it is told to other brokers: less of it, and bounded.
-
-Law 1: nothing is told that all brokers know by themselves: who is in the network, and which rules
-there are. Of its own rules, types, clients, links and trees a broker tells.
-
-Law 2: of each list ``ROWS_MAX`` rows are told at most, those that press most, and ``rows`` says how
-many there are. Of 1,000 sinks those with the fullest queues are told.
-"""
+"""A broker's status as it is told to other brokers: less of it, and bounded."""
 
 from __future__ import annotations
 
@@ -27,7 +20,11 @@ PRESSING: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def told(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A status as other brokers hear it."""
+    """A status as other brokers hear it. Nothing is told that all brokers know by themselves: who
+    is in the network, and which rules there are. Of each list ``ROWS_MAX`` rows are told at most,
+    those that press most, and ``rows`` says how many there are: of 1,000 sinks those with the
+    fullest queues.
+    """
     network = status["network"]
     here = {*status.get("evaluates", ())}
     lists: Mapping[str, Sequence[Mapping[str, Any]]] = {

@@ -1,9 +1,4 @@
-"""The rights of users by name, and what they do not allow any more when they change.
-
-Law: a rule ends with the right of its owner to have it, at the broker that gave that right. Alice
-may read Temp no more by the file of b2: b2 has ``fire`` removed, for which it has let her read
-Temp. A broker whose file never allowed her that leaves the rule alone.
-"""
+"""The rights of users by name, and what they do not allow any more when they change."""
 
 from __future__ import annotations
 
@@ -44,7 +39,11 @@ class UserRights:
                 yield link
 
     def lost(self, rules: Iterable[Deployed]) -> Iterator[tuple[Deployed, str]]:
-        """The rules whose owners may not have them any more, and why."""
+        """The rules whose owners may not have them any more, and why. A rule ends with the right of
+        its owner to have it, at the broker that gave that right. Alice may read Temp no more by the
+        file of b2: b2 has ``fire`` removed, for which it has let her read Temp. A broker whose file
+        never allowed her that leaves the rule alone.
+        """
         for one in rules:
             before = self._former.get(one.owner)
             if before is None or _objection(before, one) is not None:

@@ -1,10 +1,7 @@
 """The bound of how long rules wait for a source that lags: its clock stands, or its process hangs.
 
-Law: if a type has a limit, each open source of it counts as having promised the broker's clock
-less the limit, or what it has promised itself if that is more. Its events before that are late.
-Rules wait without a limit for sources of recorded events, and for parts. Example: Temp has 30 s,
-and s stands still at 12:00:00. At 12:01:00 rules over Temp are evaluated up to 12:00:30, and events
-of s before that are late.
+If a type has a limit, each open source of it counts as having promised the broker's clock less the
+limit, or what it has promised itself if that is more. Its events before that are late.
 """
 
 from __future__ import annotations

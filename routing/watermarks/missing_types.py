@@ -1,10 +1,4 @@
-"""Types that nobody publishes or has published, though rules that are evaluated here need them.
-
-Law: what these rules use waits with them. Once more than ``waiting_events_max`` events have come
-for them, the types are given up, each once: nothing more comes of them, as if their sources had
-closed. In a network the root is asked to, which publishes them itself with its next plan. fire
-waits for Temp, and 1,000,001 Smokes have come: Temp is closed.
-"""
+"""Types that nobody publishes or has published, though rules that are evaluated here need them."""
 
 from __future__ import annotations
 
@@ -12,7 +6,13 @@ from collections.abc import Iterable
 
 
 class MissingTypes:
-    """The types that are missing at one evaluator."""
+    """The types that are missing at one evaluator.
+
+    What these rules use waits with them. Once more than ``waiting_events_max`` events have come for
+    them, the types are given up, each once: nothing more comes of them, as if their sources had
+    closed. In a network the root is asked to, which publishes them itself with its next plan. fire
+    waits for Temp, and 1,000,001 Smokes have come: Temp is closed.
+    """
 
     def __init__(self, waiting_events_max: int) -> None:
         self._waiting_events_max = waiting_events_max

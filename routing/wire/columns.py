@@ -1,17 +1,9 @@
 """Event batches as bytes: a header of plain data and a body of columns (docs/protocol.md).
 
-Law 1: numbers cross as they lie in memory (little-endian), each column whole, columns of eight
-bytes first, then those of four, then those of one; so every column is aligned, nothing is padded
-but a batch's end, and there is no per-event Python on either side. Dictionaries of strings are
-in the header, where the msgpack decoder checks their UTF-8.
-
-Law 2: a dictionary has no more values than its column has rows, and one of a single value has no
-codes. A batch of one event therefore carries no codes at all; primitive ones go the short way of
-:mod:`routing.wire.singles`.
-
-Law 3: a body is believed only after everything in it was checked: lengths, codes, finiteness,
-truth values, offsets. What comes out satisfies all that :mod:`matcher.model` promises, and
-anything else is a WireError.
+Numbers cross as they lie in memory (little-endian), each column whole, columns of eight bytes
+first, then those of four, then those of one; so every column is aligned, nothing is padded but a
+batch's end, and there is no per-event Python on either side. Dictionaries of strings are in the
+header, where the msgpack decoder checks their UTF-8.
 """
 
 from __future__ import annotations
@@ -59,7 +51,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 class BodyWriter:
-    """Collects columns by width and puts them one after another (Law 1)."""
+    """Collects columns by width and puts them one after another."""
 
     __slots__ = ("_by_width",)
 
@@ -73,7 +65,9 @@ class BodyWriter:
         self._by_width[dtype.itemsize].append(array.tobytes())
 
     def add_strings(self, column: StringColumn) -> Strings:
-        """Add the codes of a string column; gives its dictionary for the header (Law 2)."""
+        """Add the codes of a string column; gives its dictionary for the header. It has no more
+        values than the column has rows, and one of a single value has no codes.
+        """
         if len(column.codes) == 1:
             return (column.values[int(column.codes[0])],)
         if len(column.values) > len(column.codes):
@@ -168,7 +162,7 @@ def _add_causes(body: BodyWriter, causes: Causes) -> CausesHeader:
 
 
 class BodyReader:
-    """Takes columns out of a body where Law 1 puts them."""
+    """Takes columns out of a body in the order of their widths."""
 
     __slots__ = ("_body", "_columns", "_offset")
 
@@ -261,7 +255,10 @@ def _check_cells(headers: Sequence[BatchHeader]) -> None:
 
 
 def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
-    """The batch; WireError for anything that is not one (Law 3)."""
+    """The batch; WireError for anything that is not one: it is believed only after
+    lengths, codes, finiteness, truth values and offsets were checked, and satisfies all that
+    :mod:`matcher.model` promises.
+    """
     layout, count, causes = layout_of(header.schema), header.count, header.causes
     if count == 1:
         if causes is None and not header.digest:

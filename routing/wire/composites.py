@@ -4,13 +4,6 @@ A Fire on its way from the engine that found it to a sink three brokers on is lo
 type, its time and its source, and would be written anew at each of them. Arrays of length one,
 which its columns are, cost more to make and to write than all else that is done with it. So it is
 written once, where it was found.
-
-Law 1: an :class:`Encoded` is an EventBatch in every respect. Its columns are made when somebody
-asks for them, and kept.
-
-Law 2: it is made of bytes that were checked whole, as columns are (Law 3 of
-:mod:`routing.wire.columns`), or of what an engine found here, as the bytes that columns would give;
-and goes on as these bytes.
 """
 
 from __future__ import annotations
@@ -126,6 +119,10 @@ class Encoded(Lazy):
     """A batch of one composite event: its header and body, the numbers in that, and where each is.
 
     ``at`` is its time, ``rule`` its source.
+
+    It is an EventBatch in every respect: its columns are made when somebody asks for them, and
+    kept. It is made of bytes that were checked whole, or of what an engine found here, as the bytes
+    that columns would give; and goes on as these bytes.
     """
 
     __slots__ = ("at", "body", "form", "header", "numbers", "rule")

@@ -1,9 +1,4 @@
-"""How long events are in a message, by and large, before they are encoded.
-
-Law: a character counts as a byte, and may take four. So what is put into a message up to
-EXTENT_MAX fits into a frame (FRAME_MAX), whatever its texts are made of; nobody who joins batches
-goes beyond it, but for a single event that is longer by itself.
-"""
+"""How long events are in a message, by and large, before they are encoded."""
 
 from __future__ import annotations
 
@@ -28,7 +23,10 @@ ROW = 64
 
 
 def extent(batch: EventBatch) -> int:
-    """Bytes of a batch, a character counted as one."""
+    """Bytes of a batch, a character counted as one. A character may take four bytes. So what is put
+    into a message up to EXTENT_MAX fits into a frame (FRAME_MAX), whatever its texts are made of;
+    nobody who joins batches goes beyond it, but for a single event that is longer by itself.
+    """
     if isinstance(batch, Single):
         size = ROW + 9 * len(batch.row.values)
         for value in batch.row.values:

@@ -1,9 +1,4 @@
-"""A batch of several events as it came, which goes on as the bytes that it came in.
-
-Law: as a batch it is like any other, and what is made of it (``take``, ``with_ids``) is one without
-bytes. Only who passes it on whole spares encoding it: a sink that wants 256 events of 256 gets
-the columns of the source's own message. The bytes are those that its columns lie in anyway.
-"""
+"""A batch of several events as it came, which goes on as the bytes that it came in."""
 
 from __future__ import annotations
 
@@ -15,7 +10,10 @@ from routing.wire.headers import BatchHeader
 
 
 class Received(EventBatch):
-    """A batch with its ``header`` and ``body``, which have been checked."""
+    """A batch with its ``header`` and ``body``, which have been checked. What is made of it
+    (``take``, ``with_ids``) is a batch without bytes. Only who passes it on whole spares encoding
+    it: a sink that wants 256 events of 256 gets the columns of the source's own message.
+    """
 
     __slots__ = ("_times", "body", "header")
     header: BatchHeader

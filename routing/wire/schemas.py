@@ -34,7 +34,7 @@ _DTYPES: dict[Kind, np.dtype[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where in a body (Law 1) a type's attributes lie: the places of those of each width.
+    """Where in a body (columns) a type's attributes lie: the places of those of each width.
 
     ``words`` have eight bytes, with whether they are floats. ``single`` is the form of one event,
     and ``composite`` has those of composite events that have come alone.

@@ -1,8 +1,8 @@
 """One event as bytes: the columns of :mod:`routing.wire.columns`, each of length one, in one go.
 
-Law 1: the bytes are those that the columns would give (Law 1 there), and what is refused is
-refused alike. Only the way is shorter: one pattern of :mod:`struct` for each event type in the
-place of an array for each attribute.
+The bytes are those that the columns would give, and what is refused is refused alike. Only the way
+is shorter: one pattern of :mod:`struct` for each event type in the place of an array for each
+attribute.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ evaluated, else what is wanted there. It comes from the other neighbours, or, al
 from anywhere. A link empties by itself, whoever publishes, so holding up cannot keep it full. Too
 much waits at b2 for b3, which wants Temp: sources of Temp get no more credit.
 
-What else holds up: a sink that is full and chose to block, as at its own broker (serving.credit,
-Law 3); what lags here, own sources too (evaluation.skew); what the root has found and no state
-tells of (partition.rule_states, Law 4); and events that are yet to be sent again
-(evaluation.replay): what sources elsewhere went on to publish would wait for these all the same.
+What else holds up: a sink that is full and chose to block, as at its own broker (serving.credit);
+what lags here, own sources too (evaluation.skew); what the root has found and no state tells of
+(partition.rule_states, Law 4); and events that are yet to be sent again (evaluation.replay): what
+sources elsewhere went on to publish would wait for these all the same.
 
 Law 3: what was said holds for as long as the incarnations of both ends of a link. It is said again
 when it is another, and counts while the neighbour is one in the tree. The link is back, and b2 has

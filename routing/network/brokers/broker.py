@@ -314,7 +314,7 @@ class Broker:
     @property
     def _due_parts(self) -> Sequence[Timed]:
         """The parts that may do something when it is due: while something is prepared all others
-        wait (serving.slices, Law 1).
+        wait (serving.slices).
         """
         return (self._parts.slices,) if self._parts.slices.is_preparing else self._timed
 

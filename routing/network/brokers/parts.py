@@ -41,7 +41,7 @@ from routing.serving.slices import Slices, Timed
 Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
 Prepare = Callable[[str, Any], Iterator[None]]
-"""Prepares to take it in (serving.slices, Law 1)."""
+"""Prepares to take it in (serving.slices)."""
 
 
 class Parts:

@@ -13,7 +13,7 @@ and goes by it. All have come to 40 s or less: fire, deployed now, holds from 40
 
 Law 3: when the tree changes, what was asked may be lost: what can be asked twice is asked again,
 and so is what this broker has yet to do for its own clients. A request that waits at a link which
-is lost goes with it (routing.overlay.channel, Law 5), for the tree changes then. b2 fails while b3
+is lost goes with it (routing.overlay.channel), for the tree changes then. b2 fails while b3
 waits for an answer: Advertise is asked again, Deploy is refused.
 """
 

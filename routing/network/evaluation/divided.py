@@ -417,7 +417,7 @@ class DividedDetection(Evaluator):
     def forget_far(self, horizon: int) -> bool:
         """Forget what a replay has brought from beyond the horizon, far ahead of the clock: it
         binds nothing any more once no rule names its types, and nobody replays them
-        (routing.serving.advertisements, Law 4). Gives whether something has been forgotten here:
+        (routing.serving.advertisements). Gives whether something has been forgotten here:
         then all must begin anew, for others were told of it.
         """
 

@@ -1,5 +1,5 @@
 """What is too far ahead of the clock is refused at any broker; a replay of such is over with its
-rules (routing.serving.advertisements, Law 4).
+rules (Advertisements.forget_far).
 """
 
 import pytest
