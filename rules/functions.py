@@ -1,7 +1,7 @@
 """Functions of numbers and of times: the value of each, or None where it is undefined (S9, S10).
 
-Law: this is what every engine computes. Kernels have the same in words; whatever looks at one
-event at a time, or at a batch, asks here.
+Every engine computes this. Kernels have the same in words; whatever looks at one event at a time,
+or at a batch, asks here.
 """
 
 from __future__ import annotations

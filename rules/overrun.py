@@ -3,14 +3,14 @@
 ``each`` beside ``each`` makes every pair: a thousand events of two types are a million composite
 events at one instant. An engine that is given ``composites_per_instant_max`` ends a rule there.
 
-Law: a rule that has more matches at an instant yields those that come first in the order of E4, and
-has ended then: it is evaluated at no later instant. That follows from its events alone, so it ends
-at the same instant, with the same composite events, wherever it is evaluated.
-Example: with a bound of 3, ``each A`` of A1 to A5 yields the composite events of A1, A2 and A3.
+A rule that has more matches at an instant yields those that come first in the order of E4, and has
+ended then: it is evaluated at no later instant. That follows from its events alone, so it ends at
+the same instant, with the same composite events, wherever it is evaluated. With a bound of 3,
+``each A`` of A1 to A5 yields the composite events of A1, A2 and A3.
 
 A rule that finds little may search long: three ``each``, of which no three fit. It ends at the
-instant at which it looks at more than SEARCHES times as many events; that takes about a second. The
-law does not hold of this bound: each way of evaluation looks at another number of events.
+instant at which it looks at more than SEARCHES times as many events; that takes about a second.
+That instant is not the same everywhere: each way of evaluation looks at another number of events.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Functions of one text: what they make of it, and which patterns are allowed (tesla.md S10).
-
-Law: no pattern, whoever sends it, takes long to be compiled or to be run. RE2 takes a time in
-proportion to the text and to the size of the pattern, written out; so both are bounded, and a text
-beyond the bound is undefined (S9).
-"""
+"""Functions of one text: what they make of it, and which patterns are allowed (tesla.md S10)."""
 
 from __future__ import annotations
 
@@ -48,7 +43,10 @@ _UNICODE_STEPS = 300
 
 
 def problem_of(pattern: str) -> str | None:
-    """Why a text is no pattern that is allowed; None where it is one."""
+    """Why a text is no pattern that is allowed; None where it is one. None, whoever sends it, takes
+    long to be compiled or to be run: RE2 takes a time in proportion to the text and to the size of
+    the pattern, written out; so both are bounded, and a text beyond the bound is undefined (S9).
+    """
     import pyarrow as pa
 
     if len(pattern) > PATTERN_MAX:

@@ -41,7 +41,7 @@ class Arrangement:
 
     def __init__(self, in_force: Mapping[str, Evaluation], leaving: Sequence[Leaving] = ()) -> None:
         self.running = running = (*in_force.values(), *(one.evaluation for one in leaving))
-        # Which types are forwarded, and in what company fragments look at each (Law 2).
+        # Which types are forwarded, and in what company fragments look at each (forwarder).
         self.company: dict[str, set[frozenset[str]]] = {}
         # With which types, be they pushed or kept.
         self.binding: dict[str, frozenset[str]] = {}

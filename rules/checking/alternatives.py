@@ -1,10 +1,9 @@
 """``A(...) or B(...)``: what its events have in common, and which of them may occur (X2).
 
-Law 1: alternatives are of different types, so an event is one of them at most, and a match chooses
-for each ``or`` the one that its event is. A rule is the ordinary rules of all these ways.
-
-Law 2: what is said behind an ``or`` is said of either type. So its parameters are bound by every
-alternative, to attributes of one type, and its attributes are those that all of them have.
+Alternatives are of different types, so an event is one of them at most, and a match chooses for
+each ``or`` the one that its event is. A rule is the ordinary rules of all these ways. What is said
+behind an ``or`` is said of either type: so its parameters are bound by every alternative, to
+attributes of one type, and its attributes are those that all of them have.
 """
 
 from __future__ import annotations

@@ -2,10 +2,6 @@
 
 Each kind of node has one method, which gives the checked expression, or None when something is
 wrong in it; that has been reported then, and None makes no further message (scope Rule 3).
-
-Law: an expression takes as long to check as it has terms, and has REPEATED_MAX more of them at most
-than are written. For ``a < $x < b`` is ``a < $x and $x < b``: the middle operand stands there two
-times, the middle of another chain in it four times, and 30 levels would make a billion terms.
 """
 
 from __future__ import annotations
@@ -207,7 +203,11 @@ class Expressions:
     # --- operators ---------------------------------------------------------------------------
 
     def _may_repeat(self, operand: Expression | None, times: int, span: Span) -> bool:
-        """Whether an operand may stand so many more times than it is written (Law)."""
+        """Whether an operand may stand so many more times than it is written: REPEATED_MAX more
+        terms at most, so that an expression takes as long to check as it has terms. ``a < $x < b``
+        is ``a < $x and $x < b``: the middle operand stands there two times, the middle of another
+        chain in it four times, and 30 levels would make a billion terms.
+        """
         if operand is not None:
             self._repeated += times * len(nodes_of(operand))
         if self._repeated <= REPEATED_MAX:

@@ -4,16 +4,6 @@ An optional attribute is two columns, its values and whether it is there (matche
 So what must be true of attributes that may be null is said of both columns: ``value > 3`` is
 ``value is there, and value > 3``. Engines, matchers and routers get conditions over columns that
 always hold a value, and know of no nulls.
-
-Law 1: :func:`truth` is true where the condition is true in three-valued logic, a comparison with a
-null being neither true nor false. It is the condition itself where that reads no null.
-
-Law 2: :func:`worth` gives what stands in the two columns of an optional attribute that an
-expression is assigned to: null is what is computed from a null, but for ``or`` with a true side
-and ``and`` with a false one.
-
-Law 3: what has been asked for already, on the way to an expression, need not be asked again:
-``there`` are the presences that are known to be true there.
 """
 
 from __future__ import annotations
@@ -61,7 +51,10 @@ def is_compound(expression: Expression) -> bool:
 
 
 def truth(expression: Expression, there: Collection[Expression] = ()) -> Expression:
-    """A condition that is true where ``expression`` is (Law 1)."""
+    """A condition that is true where ``expression`` is, in three-valued logic: a comparison with a
+    null is neither true nor false. It is the condition itself where that reads no null. ``there``
+    are the presences that are known to be true there, and need not be asked again.
+    """
     return _decided(expression, there, wanted=True)
 
 
@@ -91,7 +84,9 @@ def plain(expression: Expression, there: Collection[Expression] = ()) -> Express
 def worth(
     expression: Expression, there: Collection[Expression] = ()
 ) -> tuple[Expression, Expression]:
-    """The values of an attribute that is given an expression, and of its presence (Law 2)."""
+    """The values of an attribute that is given an expression, and of its presence. Null is what is
+    computed from a null, but for ``or`` with a true side and ``and`` with a false one.
+    """
     conditions = given(expression, there)
     if not conditions:
         return expression, Literal(True, Kind.BOOL)

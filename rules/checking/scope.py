@@ -93,7 +93,7 @@ class Scope:
         self.names: list[str] = []
         self.parameters: dict[str, Expression | None] = {}
         self.there: frozenset[Expression] = frozenset()
-        """The presences of events that every match has been asked for (nulls, Law 3)."""
+        """The presences of events that every match has been asked for (nulls)."""
         self.runs: dict[int, Aggregate | None] = {}
         """By number of an event that repeats (X4), the count of its run's events; None where that
         is wrong.

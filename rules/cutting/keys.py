@@ -1,13 +1,11 @@
 """Attributes in which all events of a rule agree: the keys by which events can be parted.
 
-Law 1: a key of a rule is one attribute for each type that it reads, itself or through the rules
-below it, such that every match has one and the same value in all of them, whatever other events
-there are. What decides that before a choice is made are an event's own conditions; of ``each``,
-which chooses nothing, constraints that follow count as well.
-
-Law 2: a composite event bears the key when its rule assigns it, unchanged, to the attribute that
-is its type's key. Equal means equal values of one kind; floats are left out, for they are seldom
-meant to be names, and -0.0 equals 0.0.
+A key of a rule is one attribute for each type that it reads, itself or through the rules below it,
+such that every match has one and the same value in all of them, whatever other events there are.
+What decides that before a choice is made are an event's own conditions; of ``each``, which chooses
+nothing, constraints that follow count as well. A composite event bears the key when its rule
+assigns it, unchanged, to the attribute that is its type's key. Equal means equal values of one
+kind; floats are left out, for they are seldom meant to be names, and -0.0 equals 0.0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The attributes of events that rules look at: what else an event holds changes nothing.
-
-Law: an attribute that is named here may matter to what the rules find, and one that is not cannot.
-An event that stands for several types, as rivals of a choice do, counts as of each.
-"""
+"""The attributes of events that rules look at: what else an event holds changes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +19,10 @@ from rules.terms import (
 
 
 def looked_at(rules: Iterable[Rule]) -> Mapping[str, frozenset[int]]:
-    """The numbers of the attributes that the rules look at, by the name of the type."""
+    """The numbers of the attributes that the rules look at, by the name of the type. An attribute
+    that is named here may matter to what the rules find, and one that is not cannot. An event that
+    stands for several types, as rivals of a choice do, counts as of each.
+    """
     found: dict[str, set[int]] = {}
     for rule in rules:
         for ordinary in variants(rule):

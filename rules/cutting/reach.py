@@ -1,10 +1,4 @@
-"""How far back in time a rule looks: sums of windows along its chains, through hierarchies too.
-
-Law: what happened more than its reach before a rule fires cannot have changed what it found. An
-event is introduced within a window from another, so the windows from the terminator down add up;
-an event that is itself composite brings the reach of the rules that define it (tesla.md S12). Only
-consumption (S11) and recursion know no bound.
-"""
+"""How far back in time a rule looks: sums of windows along its chains, through hierarchies too."""
 
 from __future__ import annotations
 
@@ -19,7 +13,10 @@ def reach_through(rule: Rule, defining: Mapping[str, Sequence[Rule]]) -> int | N
     """How far back what a rule finds can depend on events, in microseconds; None without bound.
 
     ``defining`` are all rules by the type that they define. Those below the rule, through which
-    composite events come, look back in turn.
+    composite events come, look back in turn. An event is introduced within a window from another,
+    so the windows from the terminator down add up; an event that is itself composite brings the
+    reach of the rules that define it (tesla.md S12). Only consumption (S11) and recursion know no
+    bound.
     """
     return _Reaches(defining).of_rule(rule)
 

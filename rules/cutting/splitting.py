@@ -1,18 +1,4 @@
-"""How a recording can be cut so that rules over the pieces find what they find over the whole.
-
-Law 1: by key. Where every event that a rule reads, itself or through the rules below it, bears the
-rule's key in one attribute of its type, pieces are the events whose keys fall together: nothing
-that one key's events do is seen by another's. It holds for consumption and recursion too.
-(``keys`` finds the attributes.)
-
-Law 2: by time. A slice of time needs the events of the slice and of the rule's reach before it
-(``reach``); each composite event is found in the slice that its time lies in. It does not hold for
-consumption and recursion, which remember for ever.
-
-Law 3: whatever is cut, a piece runs the rules below a rule too; of what they find there only that
-counts for which the piece is the right one. So every rule is *owned* by one pass, and rules that
-are cut alike share a pass.
-"""
+"""How a recording can be cut so that rules over the pieces find what they find over the whole."""
 
 from __future__ import annotations
 
@@ -31,7 +17,12 @@ WAYS = (KEY, TIME)
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """``attributes``: by type, the number of the attribute that holds the key."""
+    """``attributes``: by type, the number of the attribute that holds the key.
+
+    Every event that a rule reads, itself or through the rules below it, bears the rule's key in one
+    attribute of its type (:mod:`keys`). Pieces are the events whose keys fall together: nothing
+    that one key's events do is seen by another's, consumption and recursion included.
+    """
 
     attributes: Key
 
@@ -42,7 +33,10 @@ class ByKey:
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    """``reach``: how many microseconds before a slice its events begin."""
+    """``reach``: how many microseconds before a slice its events begin. A slice needs its events
+    and those of the rule's reach before it; each composite event is found in the slice that its
+    time lies in. Consumption and recursion cannot be cut so: they remember for ever.
+    """
 
     reach: int
 
@@ -62,9 +56,11 @@ class Pass:
     """Rules over one cut of the events.
 
     ``rules`` are those that run, in the order of the file; ``owned`` are the names of those whose
-    composite events are wanted from it, the others being below them. ``reach`` is how far back
-    they all look, None where nothing bounds it; slices of time can be cut where it is known,
-    within keys too.
+    composite events are wanted from it, the others being below them. ``reach`` is how far back they
+    all look, None where nothing bounds it; slices of time can be cut where it is known, within keys
+    too. A piece runs the rules below a rule too; of what they find there only that counts for which
+    the piece is the right one. So every rule is *owned* by one pass, and rules that are cut alike
+    share a pass.
     """
 
     rules: RuleSet

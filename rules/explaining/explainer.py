@@ -1,15 +1,4 @@
-"""Why a rule fired at an event, or did not: the oracle's search, told step by step (S1 to S12).
-
-Law 1: what is told is what the engines do. The walk is that of ``naive_match``: clause by clause
-in the order of the text, on the oracle's own arithmetic, over the events that the rule sees.
-
-Law 2: a negation is looked at in its place in the text, unless a clause after it selects events
-of the same type, which would not count as the negated one once they are selected (S6): then it is
-looked at right after the last such clause. The matches are the same.
-
-Law 3: everything is bounded. So many events are listed for a clause and so many branches are
-walked; what lies beyond is counted.
-"""
+"""Why a rule fired at an event, or did not: the oracle's search, told step by step (S1 to S12)."""
 
 from __future__ import annotations
 
@@ -84,7 +73,11 @@ class Numbered:
 
 
 def walked(rule: Rule) -> tuple[Numbered, ...]:
-    """The clauses of a rule in the order in which they are looked at (Law 2)."""
+    """The clauses of a rule in the order in which they are looked at. A negation is looked at in
+    its place in the text, unless a clause after it selects events of the same type, which would not
+    count as the negated one once they are selected (S6): then it is looked at right after the last
+    such clause. The matches are the same.
+    """
     numbered = [Numbered(place, clause) for place, clause in enumerate(rule.clauses, start=1)]
 
     def turn(one: Numbered) -> tuple[int, int]:
@@ -102,7 +95,13 @@ def walked(rule: Rule) -> tuple[Numbered, ...]:
 
 
 class Explainer:
-    """Explains one rule over a recording; ``branches`` is a bound for each explanation."""
+    """Explains one rule over a recording; ``branches`` is a bound for each explanation.
+
+    The walk is that of ``naive_match``: clause by clause in the order of the text, on the oracle's
+    own arithmetic, over the events that the rule sees; so what is told is what the engines do. So
+    many events are listed for a clause and so many branches are walked; what lies beyond is
+    counted.
+    """
 
     def __init__(
         self,

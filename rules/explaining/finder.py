@@ -1,11 +1,4 @@
-"""Finding the events that fit a use of a rule without looking at most others.
-
-Law 1: what is found is what the oracle would find, in its order; only the search differs.
-
-Law 2: the events that satisfy the conditions on the event alone are sorted out once, and put into
-bins by the value of an attribute that must equal something of the match, where there is one. The
-window is then bisected, and the rest is asked of what is within it.
-"""
+"""Finding the events that fit a use of a rule without looking at most others."""
 
 from __future__ import annotations
 
@@ -39,7 +32,13 @@ _HIDDEN = {
 
 
 class Finder:
-    """Finds the events that fit a use, without looking at most others."""
+    """Finds the events that fit a use, without looking at most others.
+
+    What is found is what the oracle would find, in its order. The events that satisfy the
+    conditions on the event alone are sorted out once, and put into bins by the value of an
+    attribute that must equal something of the match, where there is one. The window is then
+    bisected, and the rest is asked of what is within it.
+    """
 
     def __init__(self, use: Use, sight: Sight) -> None:
         self._use = use

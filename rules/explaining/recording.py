@@ -1,12 +1,4 @@
-"""Recorded events with what rules made of them: the ground on which ``explain`` stands.
-
-Law 1: what happened is what an engine says. The rules are run over the recording first; composite
-events and, from their causes, what was consumed (S11) are read off the result.
-
-Law 2: an event is one :class:`Occurrence`, made when its type is first asked for and then kept,
-so that events are told apart by identity, as the oracle does. Types that nobody asks for stay
-columns.
-"""
+"""Recorded events with what rules made of them: the ground on which ``explain`` stands."""
 
 from __future__ import annotations
 
@@ -92,6 +84,10 @@ class Recording:
     ``rules.engine.ENGINES``. Raises what the engine raises, and what ``on_conflict`` does where an
     id repeats with other contents: by default, EventError. ``duplicates`` and ``conflicts`` are as
     the engine has them.
+
+    The rules are run over it first; composite events and, from their causes, what was consumed
+    (S11) are read off the result. An event is one :class:`Occurrence`, made when its type is first
+    asked for and then kept, so that events are told apart by identity, as the oracle does.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The runs of an iteration, found from the late end and no further than somebody asks (X4).
 
-Law: these are the runs that the oracle finds. What it finds anew for every candidate is found once
-for what is selected before, and events are looked up as by any :class:`Finder`.
+They are the runs that the oracle finds. What it finds anew for every candidate is found once for
+what is selected before, and events are looked up as by any :class:`Finder`.
 """
 
 from __future__ import annotations

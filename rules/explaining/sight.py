@@ -1,12 +1,4 @@
-"""The events of a recording that one rule sees, from one instant on.
-
-Law 1: a rule sees events from its ``since`` on (S15), but for those that one of its earlier
-firings has consumed (S11), and within a cycle of rules only those strictly earlier than the
-instant (S12). All matches of one instant see the same.
-
-Law 2: no window of a rule reaches further back than its *reach*, the longest sum of windows from
-the terminator down, and none beyond the terminator. Older and later events need no look.
-"""
+"""The events of a recording that one rule sees, from one instant on."""
 
 from __future__ import annotations
 
@@ -59,7 +51,10 @@ class Sight:
         return None
 
     def sees(self, event: Occurrence, instant: int, *, strict: bool) -> bool:
-        """Whether an event is seen from an instant."""
+        """Whether an event is seen from an instant: from the rule's ``since`` on (S15), but for
+        those that one of its earlier firings has consumed (S11), and within a cycle of rules only
+        those strictly earlier than the instant (S12). All matches of one instant see the same.
+        """
         return (
             event.time >= self.since  # S15
             and not (strict and event.time >= instant)  # S12
@@ -85,7 +80,9 @@ class Moment:
         self._seen: dict[tuple[str, bool], Sequence[Occurrence]] = {}
 
     def events(self, name: str, *, strict: bool) -> Sequence[Occurrence]:
-        """The events of a type within the rule's reach."""
+        """The events of a type within the rule's reach. No window reaches further back than the
+        longest sum of windows from the terminator down, and none beyond the terminator.
+        """
         if (name, strict) not in self._seen:
             near = self.sight.timelines[name].between(self.instant - self.sight.reach, self.instant)
             self._seen[name, strict] = [

@@ -1,14 +1,4 @@
-"""How far the terminators of a rule got in a whole recording, clause by clause.
-
-Law 1: which terminators fired is what the engine says. Of the others, the match that got furthest
-counts: through as many clauses as any, in the order in which ``explain`` walks them.
-
-Law 2: of one terminator's matches at most ``MATCHES_MAX`` are tried.
-
-Law 3: a rule that is several (X1, X2) has a summary for each *way*: which of its events comes
-last, or of which types they are. A match takes one way, so composite events are those of the
-ways together; one event may be the terminator of several.
-"""
+"""How far the terminators of a rule got in a whole recording, clause by clause."""
 
 from __future__ import annotations
 
@@ -56,7 +46,10 @@ def summarise(
 
 
 def surveyed(recording: Recording, rule: str) -> Summary:
-    """How far the terminators of a rule got; RuleErrors when no rule has that name."""
+    """How far the terminators of a rule got; RuleErrors when no rule has that name. A rule that is
+    several (X1, X2) has a summary for each *way*: which of its events comes last, or of which types
+    they are. A match takes one way; one event may be the terminator of several.
+    """
     checked = recording.rule(rule)
     firings = recording.firings(checked)
     ways = variants(checked)
@@ -73,7 +66,12 @@ def surveyed(recording: Recording, rule: str) -> Summary:
 
 
 class Survey:
-    """The survey of an ordinary rule, or of one way of a rule, and the ``firings`` of that."""
+    """The survey of an ordinary rule, or of one way of a rule, and the ``firings`` of that.
+
+    Which terminators fired is what the engine says. Of the others, the match that got furthest
+    counts: through as many clauses as any, in the order in which ``explain`` walks them; of one
+    terminator's matches at most ``MATCHES_MAX`` are tried.
+    """
 
     def __init__(self, recording: Recording, rule: Rule, firings: Sequence[Firing]) -> None:
         self._recording = recording

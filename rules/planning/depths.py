@@ -1,8 +1,4 @@
-"""How far before its terminator each event of an ordinary rule can be.
-
-Law: an event is introduced within a window from another, so the windows from the terminator down
-add up.
-"""
+"""How far before its terminator each event of an ordinary rule can be."""
 
 from __future__ import annotations
 
@@ -16,8 +12,9 @@ Use: TypeAlias = Selected | Negated | Aggregate
 
 
 def depths_of(rule: Rule) -> Iterator[tuple[Use, int]]:
-    """The uses of an ordinary rule, each with how long, in microseconds, before the terminator
-    its events can be.
+    """The uses of an ordinary rule, each with how long, in microseconds, before the terminator its
+    events can be. An event is introduced within a window from another, so the windows from the
+    terminator down add up.
     """
     depths = [0]  # of the numbered events
     for clause in rule.selected:

@@ -16,16 +16,16 @@ in their order, and selections look elsewhere:
   state: its column, less the events without a link where they need one;
 - one anchored on another event looks among the *links* of that event, found by its identity.
 
-Law 1: instances and links leave out only events of which the plan's own steps would find that
-they take part in no match. What is tested on links is a condition that concerns the two linked
-events alone, or does so by equalities that every match satisfies (``A.p = C.p`` is ``A.p = B.p``
-where ``B.p = C.p``). All else, negations and aggregates among it, is left to the steps, at the end.
+Instances and links leave out only events of which the plan's own steps would find that they take
+part in no match. What is tested on links is a condition that concerns the two linked events alone,
+or does so by equalities that every match satisfies (``A.p = C.p`` is ``A.p = B.p`` where ``B.p =
+C.p``). All else, negations and aggregates among it, is left to the steps, at the end.
 
-Law 2: ``first`` and ``last`` choose among all events that fit, whatever becomes of them later
-(tesla.md S3). So a state that they choose from holds events without links too; and links are
-left out for better ones (the thesis's superseded instances) only when all conditions of the
-chosen event are decided there. A link that is kept beyond the rank, one for each event of the
-same type that comes earlier in the text, stands in where those are left out (S1).
+``first`` and ``last`` choose among all events that fit, whatever becomes of them later (tesla.md
+S3). So a state that they choose from holds events without links too; and links are left out for
+better ones (the thesis's superseded instances) only when all conditions of the chosen event are
+decided there. A link that is kept beyond the rank, one for each event of the same type that comes
+earlier in the text, stands in where those are left out (S1).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The conditions on one event as far as the matcher's constraints can say them.
-
-Law: a condition becomes a constraint where it compares an attribute with a constant, and an
-attribute that is a truth value is one that it is true. What has other conditions besides asks for
-less than its constraints say; a :class:`Sketch` tells whether that is so.
-"""
+"""The conditions on one event as far as the matcher's constraints can say them."""
 
 from __future__ import annotations
 
@@ -35,7 +30,11 @@ class Sketch:
 
 
 def sketch_of(conditions: Iterable[Expression], schema: EventType) -> Sketch:
-    """The conditions on an event of a type, as far as constraints can say them."""
+    """The conditions on an event of a type, as far as constraints can say them. A condition becomes
+    a constraint where it compares an attribute with a constant, and an attribute that is a truth
+    value is one that it is true. Other conditions are left out, so the constraints may ask for
+    less: ``is_whole`` tells.
+    """
     parts = [part for one in conditions for part in _conjuncts(one)]
     constraints = [_constraint(part, schema) for part in parts]
     found = tuple(one for one in constraints if one is not None)

@@ -1,14 +1,9 @@
 """Ordinary rules for ``all ... within``: one for each event that may be the latest (X1).
 
-Law 1: of the events of a match, one terminates it: the latest, and of several that are latest the
-one that the text names first. In the variant of that event, those named before it are strictly
-earlier and those named after it are not later; so every assignment of events to names is a match
-of exactly one variant, ties included. As all lie within the duration before the latest, they do
-so pairwise.
-
-Law 2: a variant says what the rule says. An event of ``all`` is compared only with those named
-before it; in a variant such a condition belongs to the one that is chosen last, where it can be a
-key. What cannot be moved (aggregates) is tested once all events are chosen.
+Of the events of a match, one terminates it: the latest, and of several that are latest the one that
+the text names first. In the variant of that event, those named before it are strictly earlier and
+those named after it are not later; so every assignment of events to names is a match of exactly one
+variant, ties included. As all lie within the duration before the latest, they do so pairwise.
 
 Where events are of either type (X2), the checker has made the ordinary rules already.
 """
@@ -69,7 +64,12 @@ class _Event:
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """The variant in which event ``latest`` of the text terminates."""
+    """The variant in which event ``latest`` of the text terminates.
+
+    It says what the rule says. An event of ``all`` is compared only with those named before it; in
+    a variant such a condition belongs to the one that is chosen last, where it can be a key.
+    Conditions that cannot be moved (aggregates) are tested once all events are chosen.
+    """
 
     whole: Rule
     duration: int

@@ -1,4 +1,4 @@
-"""Names of matchers and places, and what they come to (Laws 1 and 2 of matcher.matching)."""
+"""Names of matchers and places, and what they come to (matcher.matching)."""
 
 import random
 import subprocess

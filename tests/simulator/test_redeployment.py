@@ -1,5 +1,5 @@
 """What brokers do when rules, sources and sinks come and go: what changed is deployed, and only
-that (tree_evaluator.follow; planning, Law 2; trees).
+that (tree_evaluator.follow; planner, Law 2; trees).
 
 A line of five brokers, n0 to n4; n2 is the centre. Three rules stand from the beginning; then,
 every four seconds, something comes or goes. ``testdata/redeployment.txt`` has for each strategy

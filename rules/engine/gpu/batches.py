@@ -1,9 +1,4 @@
-"""From rows and matches to batches of events.
-
-Law: a composite event has the id, the causes and the values that the processor's kernels would
-have written (:mod:`rules.engine.kernels.emission`); ``digests`` is the twin of
-:func:`matcher.identity.composite_key` for many matches at once.
-"""
+"""From rows and matches to batches of events."""
 
 from __future__ import annotations
 
@@ -116,7 +111,9 @@ class RuleMatches:
         return replace(self, causes=causes, words=self.words[:count])
 
     def batch(self) -> EventBatch:
-        """Their composite events."""
+        """Their composite events. They have the ids, the causes and the values that the processor's
+        kernels would have written (:mod:`rules.engine.kernels.emission`).
+        """
         ids = EventIds(
             StringColumn.constant(RULE_SOURCE + self.rule, len(self)),
             np.zeros(len(self), np.int64),
@@ -153,7 +150,9 @@ def _causes(causes: Sequence[Int64s], names: Names) -> Causes:
 
 
 def digests(key: Key, causes: Sequence[Int64s]) -> UInt64s:
-    """The ids of composite events, uint64[n, 2], by the rows of their causes."""
+    """The ids of composite events, uint64[n, 2], by the rows of their causes. The twin of
+    :func:`matcher.identity.composite_key` for many at once.
+    """
     count = len(causes[0])
     if count <= FEW:
         places = slice(ROW_KEY_HIGH, ROW_KEY_LOW + 1)

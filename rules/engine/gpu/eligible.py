@@ -1,8 +1,5 @@
 """Rules that a device evaluates, and the reasons why others stay on the processor.
 
-Law: a rule is evaluated where its meaning is computed exactly. ``reason_against`` says in a phrase
-why a device does not take a rule, or None where it does; :doc:`docs/gpu.md` lists the phrases.
-
 Example: of ``... and consuming B`` it says "it consumes events".
 """
 
@@ -31,7 +28,9 @@ TAKEN = (Function.COUNT, Function.MIN, Function.MAX)
 
 
 def reason_against(rule: Rule) -> str | None:
-    """Why a device does not evaluate a rule; None if it does."""
+    """Why a device does not evaluate a rule; None if it does. It is a phrase of :doc:`docs/gpu.md`:
+    of ``... and consuming B`` it is "it consumes events".
+    """
     if uses_timer(rule):
         return "it uses the Timer"
     if rule.together is not None:

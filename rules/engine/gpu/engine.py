@@ -1,14 +1,4 @@
-"""The engine of a device: a Detector for the rules that one evaluates.
-
-Law 1: results are those of the other engines, in the same order. Rules here have nothing to do with
-each other's composite events (:func:`GpuEngine.refuse`), so each is evaluated by itself.
-
-Law 2: events enter columns when the engine advances, whatever their times: a window never reaches
-beyond the event that it is anchored at, and rules are evaluated at the instants between their old
-mark and their new one alone.
-
-Law 3: a rule's events are kept as long as its mark and its windows reach back.
-"""
+"""The engine of a device: a Detector for the rules that one evaluates."""
 
 from __future__ import annotations
 
@@ -44,7 +34,9 @@ LOOK_EVENTS = 1_024
 
 
 class GpuEngine(Catalogued):
-    """A Detector; see :class:`rules.engine.engine.Detector`."""
+    """A Detector; see :class:`rules.engine.engine.Detector`. Rules here have nothing to do with
+    each other's composite events (``refuse``), so each is evaluated by itself.
+    """
 
     has_run: ClassVar[bool] = False
     """Whether one has evaluated anything in this process: its kernels are compiled then."""
@@ -171,7 +163,10 @@ class GpuEngine(Catalogued):
     # --- events ----------------------------------------------------------------------------------
 
     def push(self, batch: EventBatch) -> None:
-        """Add events, in any order; SchemaError when rules know another schema of their type."""
+        """Add events, in any order; SchemaError when rules know another schema of their type. They
+        enter columns when the engine advances, whatever their times: a window never reaches beyond
+        the event that it is anchored at.
+        """
         known = self._catalogue.known(batch.type)
         self._greatest = int(batch.time.max(initial=self._greatest))
         if known is not None and self._repeats is not None:
@@ -242,7 +237,9 @@ class GpuEngine(Catalogued):
         return RuleMatches(rule.defines, rule.name, linked.key, causes, found.words, stores.names)
 
     def _forget(self) -> None:
-        """Forget what no rule can see any more (Law 3), once enough has come for it to be much."""
+        """Forget events to which no rule's mark and windows reach back, once enough has come for it
+        to be much.
+        """
         if self._come < LOOK_EVENTS:
             return
         self._come = 0

@@ -1,12 +1,4 @@
-"""One rule over its terminators: the launches that make its matches, recorded as a graph.
-
-Law 1: the matches are those that the rule has at each terminator by itself, in the order of
-terminators: the windows of a partial sequence depend on its own events alone.
-
-Law 2: memory is bounded. A level of partial sequences that finds no room makes the workspace grow,
-up to ``CAPACITY_MAX``; then fewer terminators are taken at once; a single one that needs more is a
-DeviceFailed, and the processor goes on.
-"""
+"""One rule over its terminators: the launches that make its matches, recorded as a graph."""
 
 from __future__ import annotations
 
@@ -123,7 +115,9 @@ class Workspace:
 
 
 class Evaluation:
-    """A rule on a device."""
+    """A rule on a device. Its matches are those that the rule has at each terminator by itself, in
+    the order of terminators: the windows of a partial sequence depend on its own events alone.
+    """
 
     def __init__(self, linked: Linked, memory: Memory, workspace: Workspace) -> None:
         self.linked = linked
@@ -176,7 +170,11 @@ class Evaluation:
                 yield found
 
     def _fits(self, sizes: Int64s, most: int) -> bool:
-        """Whether there was room for all; else what is asked for anew has room (Law 2)."""
+        """Whether there was room for all; else what is asked for anew has room. A level of partial
+        sequences that finds none makes the workspace grow, up to ``CAPACITY_MAX``; then fewer
+        terminators are taken at once; a single one that needs more is a DeviceFailed, and the
+        processor goes on.
+        """
         space = self._workspace
         need = max(sizes[records.NEEDS : records.NEEDS + self.linked.levels].tolist())
         words = int(sizes[records.WORDS_NEEDED])

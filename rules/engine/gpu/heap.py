@@ -1,10 +1,9 @@
 """The heap's memory: a range of addresses, behind which memory is put as it is needed.
 
-Law 1: what stands at an address stays there, however much memory is put behind others.
-
-Law 2: memory stands behind the words from ``begin`` to ``end``, whole pages; it comes with any
-content. The range has two halves, of which one is in use, so that what is of use in the one can be
-laid out anew in the other (as a copying collector does); then the memory of the former goes back.
+What stands at an address stays there, however much memory is put behind others. Memory stands
+behind the words from ``begin`` to ``end``, whole pages; it comes with any content. The range has
+two halves, of which one is in use, so that what is of use in the one can be laid out anew in the
+other (as a copying collector does); then the memory of the former goes back.
 
 Example: a half has room for 2^34 words, a page for 2^18. For 300,000 words there are two pages, for
 one word more than 2^19 a third. When half of 3,000,000 words is of no use any more, six pages of

@@ -1,8 +1,4 @@
-"""Events of one type that may have to be given to an engine again, when a rule moves.
-
-Law: nothing is looked at anew for each event that is kept: those that wait are known by their least
-time, and few that come one by one are put together before they become many batches.
-"""
+"""Events of one type that may have to be given to an engine again, when a rule moves."""
 
 from __future__ import annotations
 
@@ -24,7 +20,8 @@ _Waiting: TypeAlias = tuple[int, int, int, EventBatch]
 
 class Kept:
     """Owner of the events of a type: those that its mark has not passed yet, which *wait*, and
-    those that it has *passed* and rules may still see.
+    those that it has *passed* and rules may still see. Nothing is looked at anew for each event
+    that is kept.
     """
 
     def __init__(self) -> None:

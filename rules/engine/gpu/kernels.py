@@ -14,9 +14,9 @@ and takes a partial sequence's window from 2 if the range holds fewer candidates
 are looked at by ``reduce_range`` or ``mark_range``, in the order of their values. Results do not
 depend on that order, and marks stand in the order of time.
 
-Law: partial sequences stand in the order of their terminators and then of their other events, as
-the walk of the processor comes upon them (E4); no atomic operation decides an order. What does not
-fit into the room there is is counted and not written: the host makes room and begins again.
+Partial sequences stand in the order of their terminators and then of their other events, as the
+walk of the processor comes upon them (E4); no atomic operation decides an order. What does not fit
+into the room there is is counted and not written: the host makes room and begins again.
 """
 
 from __future__ import annotations

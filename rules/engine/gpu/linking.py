@@ -1,8 +1,5 @@
 """A rule's plan as words for the kernels, once it is known where columns stand in the heap.
 
-Law: nothing here decides what a rule means; :class:`Linked` says in the words of ``records`` what
-its plan says. What has no such words is refused beforehand (:mod:`rules.engine.gpu.eligible`).
-
 A condition ``candidate.attribute < operand``, the operand being known before the candidate, becomes
 a *term*: its operand is computed once for a partial sequence and not for each candidate. So do the
 keys of an access, and that the events of a match are distinct (S1). All else is run as a program,
@@ -104,7 +101,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A deployed rule on a device: ``searches`` has None for steps that look at no column."""
+    """A deployed rule on a device: ``searches`` has None for steps that look at no column. It
+    decides nothing of what a rule means: a plan that has no such words is refused beforehand
+    (:mod:`rules.engine.gpu.eligible`).
+    """
 
     deployed: Deployed
     plan: RulePlan

@@ -1,8 +1,8 @@
 """The stack machine of :mod:`rules.planning.program` on a device (tesla.md S9, S10).
 
-Law: it computes what the processor's does (:mod:`rules.engine.kernels.expressions`), bit for bit:
-what both make of words is in :mod:`rules.engine.kernels.words`. What is defined stands in the bits
-of one word, by the depth of the stack.
+It computes what the processor's does (:mod:`rules.engine.kernels.expressions`), bit for bit: what
+both make of words is in :mod:`rules.engine.kernels.words`. What is defined stands in the bits of
+one word, by the depth of the stack.
 
 All that kernels read stands in one array of words, the *heap*: instructions of two words (what,
 event and place in the one, a value in the other), and the attributes of columns, each a segment by

@@ -1,11 +1,8 @@
 """Columns and rules in the memory of a device: one array of words, the heap.
 
-Law 1: after :meth:`Memory.synchronise`, and :meth:`Memory.bring_few` behind it, the heap holds what
-the stores hold. New entries are brought over by one copy and spread by one kernel.
-
-Law 2: what stands in the heap stays where it is, so that launches may be recorded. A column that
-has outgrown its room, or is to have other indexes, gets another place behind all others, to which
-the device copies what it has; the rules that use it are written anew there, and so is a rule that
+What stands in the heap stays where it is, so that launches may be recorded. A column that has
+outgrown its room, or is to have other indexes, gets another place behind all others, to which the
+device copies what it has; the rules that use it are written anew there, and so is a rule that
 comes. The heap itself grows where it stands (:mod:`rules.engine.gpu.heap`). Only where it would
 have to, and more than half of it is of no use any more, is all laid out anew, in its other half.
 
@@ -16,9 +13,9 @@ Few entries wait in page-locked memory of a fixed size, and an evaluation's reco
 with bringing them: so for one terminator the host copies nothing and launches nothing but a graph.
 Several evaluations of an advance bring the same words to the same places.
 
-Law 3: an index by a key knows all entries. One by value, in which ranges are looked up, knows the
-first ones, and is made anew when those that it does not know are more than an eighth of them, or
-others have come between. So few events cost a sort; a terminator looks at the rest one by one.
+An index by a key knows all entries. One by value, in which ranges are looked up, knows the first
+ones, and is made anew when those that it does not know are more than an eighth of them, or others
+have come between. So few events cost a sort; a terminator looks at the rest one by one.
 
 Example: of 1,000,000 entries sorted by ``price``, and 9 that came since, ``price < $p`` looks at
 those of the former that the range has, and at the 9.
@@ -83,7 +80,7 @@ class _ByValue:
     known: int = 0
 
     def is_due(self, column: Column) -> bool:
-        """Whether it is to be made anew (Law 3)."""
+        """Whether it is to be made anew."""
         left = len(column) - self.known
         return column.fresh < self.known or left > max(TAIL_MIN, self.known // TAIL_SHARE)
 
@@ -160,7 +157,9 @@ class Memory:
         self._has_followed = False
 
     def synchronise(self, stores: Stores, rules: Sequence[Linked]) -> None:
-        """Bring the heap to what the stores hold (Law 1)."""
+        """Bring the heap to what the stores hold, with ``bring_few`` behind it: new entries are
+        brought over by one copy and spread by one kernel.
+        """
         self.lane.wait()  # for the last copy out of page-locked memory
         columns = list(stores.columns)
         is_moving = not self._has_followed or [
@@ -247,7 +246,7 @@ class Memory:
     def _arrange(
         self, columns: Sequence[Column], stores: Stores, rules: Sequence[Linked]
     ) -> Collection[int]:
-        """Have a place for each column and each rule; the numbers of columns that moved (Law 2)."""
+        """Have a place for each column and each rule; the numbers of columns that moved."""
         if not self._has_followed:
             numbers = {one.number for one in columns}
             self._places = {key: one for key, one in self._places.items() if key in numbers}

@@ -1,8 +1,4 @@
-"""Composite events of several rules in one order.
-
-Law: simultaneous ones stand in the order of their rules' places, and those of one rule in the order
-in which they were found, which is that of their causes (tesla.md E4).
-"""
+"""Composite events of several rules in one order."""
 
 from __future__ import annotations
 
@@ -48,7 +44,8 @@ _set = object.__setattr__
 
 def in_order(batches: Sequence[EventBatch]) -> Detections:
     """Batches, each of one rule and in order, as detections: one batch a type. They stand in the
-    order of their rules' places (E4), and then of time.
+    order of their rules' places (E4), and then of time. Simultaneous ones stand in the order of
+    their rules' places, and those of one rule in that of their causes (tesla.md E4).
     """
     if len(batches) == 1:
         return Detections(tuple(batches), np.arange(len(batches[0])))

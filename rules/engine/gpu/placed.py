@@ -1,17 +1,5 @@
 """Rules on a processor and on a device, side by side: what ``--device`` makes of an engine.
 
-Law 1: where a rule is evaluated changes no result, whenever it moves: the engine that takes a rule
-over knows its mark, and all events that its windows may still reach.
-
-Law 2: a device takes rules that it evaluates exactly (:mod:`rules.engine.gpu.eligible`) and that
-have nothing to do with other rules' composite events. One that does not stays on the processor;
-so does one that a later rule has to do with, from then on.
-
-Law 3: a device that fails costs time and no result: what it was asked in vain, the processor
-evaluates, with all rules from then on; ``tell`` is called with that.
-
-Law 4: there is an engine on the device only while it has rules.
-
 Example: of the rules ``Fire from Smoke and last Temp ...`` and ``Alarm from Timer ...`` the first
 is on the device and the second on the processor, and a failing device leaves both on the processor.
 """
@@ -53,6 +41,10 @@ class PlacedEngine(Composite):
 
     ``gpu`` makes the engine of the device. ``placer`` says which of the rules that a device takes
     had better be there; without one all are. ``tell`` is told of a device that fails.
+
+    Where a rule is evaluated changes no result, whenever it moves: the engine that takes a rule
+    over knows its mark, and all events that its windows may still reach. There is an engine on the
+    device only while it has rules.
     """
 
     def __init__(
@@ -160,7 +152,10 @@ class PlacedEngine(Composite):
         self._cpu.consume(name, keys)
 
     def _may_go(self, name: str) -> bool:
-        """Whether the device may have a rule."""
+        """Whether the device may have a rule. It may if it evaluates the rule exactly
+        (:mod:`rules.engine.gpu.eligible`), and the rule has nothing to do with other rules'
+        composite events. One that a later rule has to do with goes back.
+        """
         is_free = name in self._plans and name not in self._tied and not self._failure
         return is_free and not self._catalogue.has_ended(name)
 
@@ -200,7 +195,7 @@ class PlacedEngine(Composite):
             del self._kept[unused]
 
     def _leave(self, names: Collection[str]) -> None:
-        """Let the device forget rules; with the last of them goes its engine (Law 4)."""
+        """Let the device forget rules; with the last of them goes its engine."""
         self._on_gpu.difference_update(names)
         if not self._on_gpu or self._gpu is None:
             self._gpu = None
@@ -255,7 +250,7 @@ class PlacedEngine(Composite):
         return [one for one in rules if one.rule.name in names]
 
     def _to_cpu(self, names: Collection[str]) -> None:
-        """Let the processor evaluate rules that were on the device (Law 1)."""
+        """Let the processor evaluate rules that were on the device."""
         if names:
             names = set(names)
             self._leave(names)
@@ -283,8 +278,9 @@ class PlacedEngine(Composite):
                 self._cpu.push(batch)
 
     def _give_up(self, error: Exception, marks: Mapping[str, int] | None = None) -> None:
-        """Go on without the device (Law 3); raises what is no failure of it. ``marks``: up to
-        where its rules were evaluated, if that is not as they are.
+        """Go on without the device: the processor evaluates what that was asked in vain, and all
+        rules from then on. Raises what is no failure of it. ``marks``: up to where its rules were
+        evaluated, if that is not as they are.
         """
         if not isinstance(error, (DeviceFailed, *failures())):
             raise error

@@ -1,14 +1,4 @@
-"""Where each rule costs less, on the processor or on the device: the choice of ``auto``.
-
-Law 1: a choice concerns time alone, never a result, so it may be wrong. A rule moves only if the
-other place is cheaper by a MARGIN, and once it has lost, where it is, what moving costs; so it does
-not go to and fro, and little is lost by waiting.
-
-Law 2: choosing costs little beside what there is to choose from: rules are looked at in turn, one
-for LOOK_EVENTS events that have come.
-
-Law 3: without a clock the choice is a function of the events.
-"""
+"""Where each rule costs less, on the processor or on the device: the choice of ``auto``."""
 
 from __future__ import annotations
 
@@ -107,8 +97,13 @@ class _Correction:
 class Placer:
     """Owner of what has been seen of rules and types, and of whose turn it is.
 
-    ``clock`` gives seconds, by which ``device``'s costs are corrected; without it they are taken
-    as they are. ``automata``: whether rules on the processor may have some.
+    ``clock`` gives seconds, by which ``device``'s costs are corrected; without it they are taken as
+    they are. ``automata``: whether rules on the processor may have some.
+
+    A choice concerns time alone, never a result, so it may be wrong. A rule moves only if the other
+    place is cheaper by a MARGIN, and once it has lost, where it is, what moving costs; so it does
+    not go to and fro. Rules are looked at in turn, one for LOOK_EVENTS events that have come.
+    Without a clock the choice is a function of the events.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """Records that host and kernels share: the words of a step, of a term, of a value, of sizes.
 
 Addresses are places in the heap. A *segment* holds one word of every entry of a column, entry by
-entry; where a column's segments begin changes only when the column gets another place (memory, Law
-2).
+entry; where a column's segments begin changes only when the column gets another place (memory).
 """
 
 from __future__ import annotations

@@ -1,17 +1,4 @@
-"""The host's side of columns on a device: events of each type in order, and their columns.
-
-Law 1: the events of a type stand in the order of time and then E4, whatever order they came in. A
-*row* is as on the processor (:mod:`rules.engine.kernels.layout`): a header, then a word for each
-attribute.
-
-Law 2: a column is the rows that its static conditions hold for, in their order; they are tested
-when a row comes, on the host, for a batch at once (:mod:`rules.planning.columnar`).
-
-Law 3: rows older than a horizon are of no use to any rule. They go when they are more than half.
-
-Law 4: an event later than all others costs the same, however many there are: arrays grow at their
-end, and nothing that stands before is looked at.
-"""
+"""The host's side of columns on a device: events of each type in order, and their columns."""
 
 from __future__ import annotations
 
@@ -52,7 +39,8 @@ class Column:
 
     ``rows`` int64[n] are their numbers in the store, ascending, and ``times`` int64[n] theirs. The
     device has ``known`` entries, of which those from ``fresh`` on are not as they stand here.
-    ``users`` counts rules.
+    ``users`` counts rules. They are tested when a row comes, on the host, for a batch at once
+    (:mod:`rules.planning.columnar`).
     """
 
     plan: ColumnPlan
@@ -103,6 +91,9 @@ class Column:
 class Store:
     """The events of one type: ``rows`` int64[n, width], their ``times`` by themselves, and
     ``member`` bool[n] for each column.
+
+    The events stand in the order of time and then E4, whatever order they came in. A *row* is as on
+    the processor (:mod:`rules.engine.kernels.layout`): a header, then a word for each attribute.
     """
 
     def __init__(self, type_: EventType) -> None:
@@ -145,7 +136,9 @@ class Store:
         return len(times) == 1 or bool((times[1:] > times[:-1]).all())
 
     def append(self, rows: Int64s, members: Sequence[Bools]) -> None:
-        """Take in rows that stand behind all others, and tell the columns."""
+        """Take in rows that stand behind all others, and tell the columns. That costs the same
+        however many there are: nothing that stands before is looked at.
+        """
         start = self._rows.extend(rows)
         self._times.extend(rows[:, ROW_TIME])
         times = self.times
@@ -315,7 +308,9 @@ class Stores:
         return [texts.text(id_) if id_ >= 0 else str(sequence) for id_, sequence in pairs]
 
     def forget(self, horizons: dict[str, int]) -> None:
-        """Forget rows older than the horizons of their types, where they are many; and strings."""
+        """Forget rows older than the horizons of their types, where they are many; and strings.
+        They go when they are more than half.
+        """
         for name, store in self.of_type.items():
             old = int(np.searchsorted(store.times, horizons[name]))
             if old > max(FORGET_MIN, len(store.rows) // 2):

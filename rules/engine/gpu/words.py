@@ -1,9 +1,8 @@
 """Arithmetic and comparisons of words (:mod:`rules.engine.kernels.words`) on a device.
 
-Law: nothing is written twice. A device function is the code of the processor's, in which the names
-of others may stand for their device functions; functions of numbers alone are taken as they are.
-Example: ``of_two`` is the processor's, but for the remainder of floats, which a device has from
-``math`` and numba's processor from numpy.
+A device function is the code of the processor's, in which the names of others may stand for their
+device functions; functions of numbers alone are taken as they are. ``of_two`` is the processor's,
+but for the remainder of floats, which a device has from ``math`` and numba's processor from numpy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients of different brokers: what one asks holds for all (network.brokers.asking, Law 1)."""
+"""Clients of different brokers: what one asks holds for all (network.brokers.requests, Law 1)."""
 
 import math
 import re

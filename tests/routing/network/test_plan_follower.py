@@ -1,4 +1,4 @@
-"""Brokers that come back after others have closed their inputs (planning, Law 4)."""
+"""Brokers that come back after others have closed their inputs (planner, Law 4)."""
 
 from functools import partial
 

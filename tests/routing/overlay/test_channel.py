@@ -1,4 +1,4 @@
-"""The link between two brokers: everything once, in order, whatever lies below (Laws 1 to 5)."""
+"""The link between two brokers: everything once, in order, whatever lies below."""
 
 from random import Random
 
