@@ -1,13 +1,13 @@
 """A long run of one engine: does its memory stay flat? ``make soak``, or ``MINUTES=5 make soak``.
 
-Law: what no rule can use any more is gone, whether terminators come or not (CdpEngine, Law 2). So
-in a stream that goes on in the same way, with rules deployed and removed all the time, neither the
-engine's columns nor the process may keep growing. After a first part that fills the windows, the
-greatest figures of the last half are held against those of the half before it.
+What no rule can use any more is gone, whether terminators come or not (Retention). So in a stream
+that goes on in the same way, with rules deployed and removed all the time, neither the engine's
+columns nor the process may keep growing. After a first part that fills the windows, the greatest
+figures of the last half are held against those of the half before it.
 
 The stream is as hard on memory as we know: keys that are texts and never come again, stretches in
-which no terminator comes, consumption, negation, aggregates, rules over composite events, and
-rules whose windows are longer than those before.
+which no terminator comes, consumption, negation, aggregates, rules over composite events, and rules
+whose windows are longer than those before.
 """
 
 from __future__ import annotations

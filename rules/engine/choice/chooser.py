@@ -1,14 +1,4 @@
-"""The choice of rules for automata, by what is measured while events flow.
-
-Law 1: a choice concerns time alone, never a result, so it may be wrong. A rule changes only if the
-other way is cheaper by a MARGIN, so that it does not go to and fro.
-
-Law 2: choosing costs little beside what there is to choose from. Rules are looked at in turn, as
-many as the events that have come since the last time pay for; what is as it was at the last look
-is not estimated again, and no automaton is drawn up where keeping its instances would cost more
-than it could gain. The first looks come soon, and each after twice as many events as the one
-before, so that a file of ten thousand events has most of them evaluated in the better way.
-"""
+"""The choice of rules for automata, by what is measured while events flow."""
 
 from __future__ import annotations
 
@@ -141,8 +131,15 @@ class _Seen:
 class Chooser:
     """Owner of what was seen at the last look at each rule, and of whose turn it is.
 
-    Each choice is paid for by the events that have come since the last. ``elsewhere`` is
-    told of the rules that it takes.
+    Each choice is paid for by the events that have come since the last. ``elsewhere`` is told of
+    the rules that it takes.
+
+    A choice concerns time alone, never a result, so it may be wrong. A rule changes only if the
+    other way is cheaper by a MARGIN, so that it does not go to and fro. Choosing costs little
+    beside what there is to choose from: rules are looked at in turn, as many as the events that
+    have come since the last time pay for; what is as it was at the last look is not estimated
+    again, and no automaton is drawn up where keeping its instances would cost more than it could
+    gain.
     """
 
     def __init__(self, costs: Costs | None = None, elsewhere: Elsewhere | None = None) -> None:
@@ -156,7 +153,9 @@ class Chooser:
     def is_due(self, linked: Mapping[str, tuple[LinkedRule, ...]], arrays: Arrays) -> bool:
         """Whether enough events have come to look again.
 
-        Measuring reads all lists that there are, and taking turns all names of rules.
+        Measuring reads all lists that there are, and taking turns all names of rules. The first
+        looks come soon, and each after twice as many events as the one before, so that a file of
+        ten thousand events has most of them evaluated in the better way.
         """
         events = arrays.counters[layout.ENTERED] - self._entered
         lists = arrays.counters[layout.LISTS_TOP]

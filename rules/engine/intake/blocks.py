@@ -1,8 +1,8 @@
 """Tables of numbers that came, in blocks (kernels.seen): the host's side.
 
-Law: a table is at most half full, and memory follows what is in use: forgetting gives back. 64
-numbers of a source that follow one another take 32 bytes, and at most eight times that in the
-table; eight explicit ones 40 bytes, likewise, and 128 for what their events hold.
+A table is at most half full, and memory follows what is in use: forgetting gives back. 64 numbers
+of a source that follow one another take 32 bytes, and at most eight times that in the table; eight
+explicit ones 40 bytes, likewise, and 128 for what their events hold.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""When the Timers of deployed rules tick, as their marks rise (tesla.md S13).
-
-Law: a rule's clock ticks up to its mark, and up to the greatest time of the input when that has
-ended; where nothing can come of it, it does not tick (:mod:`rules.engine.intake.ticking`). However
-far marks jump, ticks are made by portions, so that they take little memory.
-"""
+"""When the Timers of deployed rules tick, as their marks rise (tesla.md S13)."""
 
 from __future__ import annotations
 
@@ -33,6 +28,7 @@ def portions(
     which instant each is complete; None for the last.
 
     ``times`` are the least and the greatest of the input so far, in microseconds; None before any.
+    So they take little memory, however far marks jump.
     """
     due = []
     for rule in rules:
@@ -74,7 +70,9 @@ def _following(spans: Int64s, stop: int) -> int:
 def _interval(
     rule: Deployed, old: Int64s, groups: Groups, times: tuple[int, int] | None
 ) -> tuple[int, int]:
-    """From when to when a rule's clock has now to tick; the end excluded."""
+    """From when to when a rule's clock has now to tick; the end excluded. A rule's clock ticks up
+    to its mark, and up to the greatest time of the input when that has ended.
+    """
     group = groups.numbers[rule.group]
     mark = int(groups.marks[group])
     is_ended = mark == TIME_MAX

@@ -1,7 +1,4 @@
-"""Terminators that came before the marks of their rules, until these have passed them (S14).
-
-Law: they stand in the order of time and, within an instant, in that in which they came.
-"""
+"""Terminators that came before the marks of their rules, until these have passed them (S14)."""
 
 from __future__ import annotations
 
@@ -18,8 +15,8 @@ from runtime.memory import sheltered
 
 
 class Deferred:
-    """Owner of the terminators of one engine that wait; ``records`` is
-    layout.DEFERRED_TRIGGER[n].
+    """Owner of the terminators of one engine that wait; ``records`` is layout.DEFERRED_TRIGGER[n].
+    They stand in the order of time and, within an instant, in that in which they came.
     """
 
     def __init__(self, records: AnyArray | None = None) -> None:

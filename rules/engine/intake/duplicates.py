@@ -1,24 +1,4 @@
-"""Repeats of events: a (source, id) is taken once (tesla.md E1).
-
-Law 1: exact. An event is dropped exactly when one with the same source and the same printed id
-was accepted before and is still remembered; nothing is decided by a hash alone.
-
-Law 2: a repeat is a duplicate if it is the same event again: of the same type and time, with the
-same values. It is in *conflict* if it is another one: id 7 of a source at 1 s with 20 degrees, and
-at 2 s with 50. What is compared is a digest of 64 bits, kept for explicit ids alone, as long as the
-id is. Beyond that a repeat counts as a duplicate: of an event that was numbered here and not by
-whoever made it, or, where ``resume`` was given what a process with other digests kept, of any.
-
-Law 3: a number costs one bit where a source's numbers follow one another: they are kept in blocks
-of 64, found by a hash table. Their order does not matter; a source whose types arrive in batches
-of their own gives its numbers out of order all the time. An explicit number costs a record more
-(:mod:`.journal`).
-
-Law 4: bounded by the caller. An engine says with :meth:`DuplicateFilter.forget` what none of its
-rules can see any more; at most about twice what is younger is remembered (:mod:`.blocks` says in
-how much memory). Names of sources are kept for good. A repeat bears the time of its original, so
-once that is forgotten here the repeat too is older than anything the engine still looks at.
-"""
+"""Repeats of events: a (source, id) is taken once (tesla.md E1)."""
 
 from __future__ import annotations
 
@@ -75,11 +55,22 @@ class Remembered:
 
 class DuplicateFilter:
     """Remembers which events were accepted; ``dropped`` counts those that were not, ``conflicts``
-    those of them that were in conflict (Law 2).
+    those of them that were in conflict.
 
     Whoever takes numbered events in by kernels of its own enters them into ``table`` there, and
     explicit numbers into ``explicit.chunk`` too (see ``kernels.seen``), under the numbers of their
     sources here; ``grow`` when the table lacks room, and ``compare`` what repeats.
+
+    An event is dropped exactly when one with the same source and the same printed id was accepted
+    before and is still remembered; nothing is decided by a hash alone. A repeat is in *conflict* if
+    it is another event, of another type or time or with other values: id 7 of a source at 1 s with
+    20 degrees, and at 2 s with 50. What is compared is a digest of 64 bits, kept for explicit ids
+    alone, as long as the id is; beyond that a repeat counts as a duplicate.
+
+    A number costs one bit where a source's numbers follow one another: they are kept in blocks of
+    64, found by a hash table. Their order does not matter; a source whose types arrive in batches
+    of their own gives its numbers out of order all the time. An explicit number costs a record more
+    (:mod:`.journal`).
     """
 
     def __init__(self) -> None:
@@ -190,7 +181,10 @@ class DuplicateFilter:
         """Forget events earlier than ``before``; the caller no longer takes any of them.
 
         Cheap enough to be called at every advance: nothing happens until the count of what is
-        remembered has doubled.
+        remembered has doubled. At most about twice what is younger is remembered (:mod:`.blocks`
+        says in how much memory). Names of sources are kept for good. A repeat bears the time of its
+        original, so once that is forgotten here the repeat too is older than anything the engine
+        still looks at.
         """
         self.explicit.drop(before)
         if len(self) <= self._sweep_above:

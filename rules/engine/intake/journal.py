@@ -1,13 +1,4 @@
-"""Explicit numbers that came, and what their events hold: the host's side of their journal.
-
-Law 1: what came is written on, in chunks of memory that are used again, and is read only when a
-number repeats; then all of it moves to the table of :class:`.blocks.Explicit`. So a stream without
-repeats pays for writing, and one with repeats for finding each number once.
-
-Law 2: bounded by the caller, as the numbers are: forgetting drops the chunks that are older, the
-first of them at every call and the rest in a sweep, and keeps no more of them for use than there
-are left.
-"""
+"""Explicit numbers that came, and what their events hold: the host's side of their journal."""
 
 from __future__ import annotations
 
@@ -28,7 +19,12 @@ FREE_MIN = 8
 
 
 class Journal:
-    """Owner of the explicit numbers. ``chunk`` is the one that is written, by kernels too."""
+    """Owner of the explicit numbers. ``chunk`` is the one that is written, by kernels too.
+
+    Numbers are written on, in chunks of memory that are used again, and are read only when one
+    repeats; then all of them move to the table of :class:`.blocks.Explicit`. So a stream without
+    repeats pays for writing, and one with repeats for finding each number once.
+    """
 
     def __init__(self, table: Explicit) -> None:
         self._table = table
@@ -81,7 +77,9 @@ class Journal:
             self._use_again([self._full.popleft()[1]])
 
     def forget(self, before: int) -> None:
-        """Forget what has no event from ``before`` on: whole blocks, and whole chunks."""
+        """Forget what has no event from ``before`` on: whole blocks, and whole chunks. No more
+        chunks are kept for use than there are left.
+        """
         self._table = self._table.since(before)
         self._close()
         old = [chunk for newest, chunk in self._full if newest < before]

@@ -1,12 +1,4 @@
-"""Events from outside until they arrive: the host's side of ``kernels.intake`` and ``ordering``.
-
-Law 1: an event is taken in once, and its repeats are dropped and counted (tesla.md E1). It waits
-until its type's mark has passed it; then it arrives, in the order of (time, E4).
-
-Law 2: an event that comes alone is only written down; the kernels take it in when they are called
-anyway, or before anything else is looked at or comes. A broker has such events all the time, and
-calls cost more than what is done with them.
-"""
+"""Events from outside until they arrive: the host's side of ``kernels.intake`` and ``ordering``."""
 
 from __future__ import annotations
 
@@ -62,7 +54,10 @@ class _Form(NamedTuple):
 
 
 class Pending:
-    """Owner of the events that wait, and of ``repeats``, which tells events from their repeats."""
+    """Owner of the events that wait, and of ``repeats``, which tells events from their repeats.
+
+    An event waits until its type's mark has passed it; then it arrives, in the order of (time, E4).
+    """
 
     def __init__(self, arrays: Arrays, tables: ColumnTables, writer: RowWriter) -> None:
         self.repeats = DuplicateFilter()
@@ -235,7 +230,10 @@ class Pending:
         self.repeats.explicit.reserve(count)
 
     def put(self, type_: EventType, one: Row) -> bool:
-        """Write down an event known by its number; False if its type was not ``expect``-ed."""
+        """Write down an event known by its number; False if its type was not ``expect``-ed. The
+        kernels take it in when they are called anyway, or before anything else is looked at or
+        comes: calls cost more than what is done with one event.
+        """
         form = self._forms.get(type_.name)
         if form is None:
             return False

@@ -3,16 +3,6 @@
 Most rules with a Timer cannot fire where nothing has happened: they select an event, or ask for a
 count that is not 0. So they need no ticks but those within their *reach*, the longest sum of
 windows from the terminator down, after an event of a type that they use.
-
-Law 1: a tick is left out only where the rule cannot fire. Every window of the rule is empty there,
-and with empty windows it fires at no tick: it selects an event, or has a constraint, a parameter
-or a value that comes out false or undefined whatever the Timer's attributes are. Composite events
-happen when the events that they are made of do, unless a Timer terminates those; a rule above
-such others gets every tick.
-
-Law 2: ticks that are made and need not be change nothing. So it is no harm that the times of events
-before a rule's mark are kept as the greatest of them alone, that events which came before the rule
-count as one at the time of the latest, and that those count which the rule's conditions exclude.
 """
 
 from __future__ import annotations
@@ -52,7 +42,13 @@ class _Watched:
 
 
 class Ticking:
-    """Owner of the times of the events that Timers have to tick after."""
+    """Owner of the times of the events that Timers have to tick after.
+
+    Ticks that are made and need not be change nothing. So it is no harm that the times of events
+    before a rule's mark are kept as the greatest of them alone, that events which came before the
+    rule count as one at the time of the latest, and that those count which the rule's conditions
+    exclude.
+    """
 
     def __init__(self) -> None:
         self._watched: dict[str, _Watched] = {}
@@ -94,7 +90,8 @@ class Ticking:
 
     def spans(self, name: str, begin: int, end: int, *, every: bool) -> Int64s:
         """The stretches of [begin, end) in which a rule's Timer has to tick, int64[n, 2]: their
-        first ticks, ascending, and their ends, excluded. With ``every``, that is all of it.
+        first ticks, ascending, and their ends, excluded. With ``every``, that is all of it. A tick
+        is left out only where the rule cannot fire, since every window of it is empty there.
         """
         one = self._watched[name]
         # Elsewhere than in UTC ticks are looked for from each second on.
@@ -141,7 +138,11 @@ def _with_ticks(spans: Int64s, step: int) -> Int64s:
 
 
 def fires_idle(rule: Rule) -> bool:
-    """Whether a rule over a Timer may fire where all its windows are empty."""
+    """Whether a rule over a Timer may fire where all its windows are empty. It does not if it
+    selects an event, or has a constraint, a parameter or a value that comes out false or undefined
+    whatever the Timer's attributes are. Composite events happen when the events that they are made
+    of do, unless a Timer terminates those; a rule above such others gets every tick.
+    """
     if rule.alternatives or rule.together is not None:
         return True  # not asked: the Timer is only one of several terminators
     scope, unknown = Scope(NOTHING, ()), set[int]()

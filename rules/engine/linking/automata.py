@@ -1,9 +1,4 @@
-"""Automata into tables: what incremental processing keeps of each rule, for the kernels.
-
-Law: an automaton's instances and links are accesses that no other rule shares, and that events do
-not enter by themselves; all else about them (how far the rule looks back there, how they are
-given back) is as for any access.
-"""
+"""Automata into tables: what incremental processing keeps of each rule, for the kernels."""
 
 from __future__ import annotations
 
@@ -41,7 +36,10 @@ class LinkedAutomaton:
 
 
 class AutomatonTables:
-    """Owner of the tables of automata, states and links."""
+    """Owner of the tables of automata, states and links. Instances and links are accesses that no
+    other rule shares, and that events do not enter by themselves; all else about them is as for any
+    access.
+    """
 
     def __init__(self, tables: ColumnTables) -> None:
         self._tables = tables

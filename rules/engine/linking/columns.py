@@ -1,12 +1,4 @@
-"""Columns and the ways into them: what the rules ask for of the events, each thing once.
-
-Law 1: equal columns are one column and equal accesses one access, whichever rules ask for them;
-what no rule asks for any more is unlinked. (Thesis 5.7 keeps columns per rule; sharing them is
-what makes an event cost what is distinct, not what is deployed.)
-
-Law 2: a column is found through the static index by one of its conditions, and tested on the
-others.
-"""
+"""Columns and the ways into them: what the rules ask for of the events, each thing once."""
 
 from __future__ import annotations
 
@@ -49,6 +41,11 @@ class ColumnTables:
     """Owner of the tables of types, columns and accesses, and of the columns' programs.
 
     ``depth`` is the stack that the programs need, ``width`` the words of the widest row.
+
+    Equal columns are one column and equal accesses one access, whichever rules ask for them; what
+    no rule asks for any more is unlinked. (Thesis 5.7 keeps columns per rule; sharing them is what
+    makes an event cost what is distinct, not what is deployed.) A column is found through the
+    static index by one of its conditions, and tested on the others.
     """
 
     def __init__(self, strings: Interner) -> None:

@@ -3,9 +3,6 @@
 A rule that has run up to its mark looks back from there, in each of its accesses, as far as its
 windows reach, and never before the instant from which it holds (tesla.md S15). What none looks
 at any more may go.
-
-Law: rules are rows here, and the questions that concern all of them are computed on whole
-columns; no Python walks over rules one by one.
 """
 
 from __future__ import annotations
@@ -38,7 +35,9 @@ class Horizons:
 
 
 class Lookbacks:
-    """Owner of the rows that say where rules stand and how far they look back."""
+    """Owner of the rows that say where rules stand and how far they look back. Questions that
+    concern all of them are computed on whole columns; no Python walks over rules one by one.
+    """
 
     def __init__(self) -> None:
         self._places = RecordTable(PLACE)  # beside the table of rules

@@ -1,11 +1,4 @@
-"""Plans into tables: the owner of everything that only deploying and removing rules changes.
-
-Law 1: linking a rule touches its own records and the chains that they join, nothing else. What
-it shares with other rules, columns and accesses, is kept by ``columns``.
-
-Law 2: what holds for all rules at once (their order within an instant, from when on events are
-of use) is computed on whole arrays, rules being rows; only rules that changed are looked at.
-"""
+"""Plans into tables: the owner of everything that only deploying and removing rules changes."""
 
 from __future__ import annotations
 
@@ -75,7 +68,12 @@ class _Value:
 
 
 class Linker:
-    """Owner of the tables, which ``show`` lets the kernels see."""
+    """Owner of the tables, which ``show`` lets the kernels see.
+
+    Linking a rule touches its own records and the chains that they join, nothing else. What holds
+    for all rules at once (their order within an instant, from when on events are of use) is
+    computed on whole arrays, rules being rows; only rules that changed are looked at.
+    """
 
     def __init__(self, strings: Interner) -> None:
         self._strings = strings

@@ -1,8 +1,4 @@
-"""The kernels that others call by their addresses, loaded when rules or events first need them.
-
-Law: as in ``kernels.late``: what a rule cannot be evaluated without is loaded when the rule is
-deployed, before any event is evaluated.
-"""
+"""The kernels that others call by their addresses, loaded when rules or events first need them."""
 
 from __future__ import annotations
 
@@ -80,7 +76,9 @@ def load(arrays: Arrays, numbers: Iterable[int]) -> None:
 
 
 def needed(linker: Linker) -> Iterator[int]:
-    """The kernels that the deployed rules cannot be evaluated without."""
+    """The kernels that the deployed rules cannot be evaluated without. They are loaded when a rule
+    is deployed, before any event is evaluated.
+    """
     rules = linker.rules.array[: len(linker.rules)]
     if (rules["straight"] >= 0).any():
         yield layout.LATE_STRAIGHT

@@ -3,9 +3,6 @@
 A column whose conditions include ``attribute = constant`` is found through a table of such
 attributes and constants (it is *dispatched*); the others of a type form a chain, *open* to every
 event of the type.
-
-Law: what no column asks for any more is left out whenever the table is made anew, so it grows
-with the columns there are, not with those there were.
 """
 
 from __future__ import annotations
@@ -99,7 +96,9 @@ class StaticIndex:
         return place
 
     def _make_anew(self) -> None:
-        """Enter what columns ask for into a table at most a quarter full."""
+        """Enter what columns ask for into a table at most a quarter full. Whatever no column asks
+        for any more is left out, so it grows with the columns there are, not with those there were.
+        """
         taken = self._table[self._table["head"] >= 0]
         self._table = _empty(max(_PLACES_MIN, 1 << (4 * len(taken)).bit_length()))
         self._used = len(taken)

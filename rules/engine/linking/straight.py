@@ -4,9 +4,6 @@ Most rules of the thesis choose the last event of each kind and ask nothing of i
 and one key decide. A terminator has then one match at most, no step is ever taken back, and all
 that its evaluation needs is a few words. They stand in one place, for with a thousand rules and
 more it is the reaching of tables, not the arithmetic, that takes the time.
-
-Law: a straight rule has its records in the other tables as well; these words say the same, and
-say nothing that is not told there.
 """
 
 from __future__ import annotations
@@ -27,7 +24,8 @@ def straight_words(
 ) -> list[int] | None:
     """The words of a rule (``layout.STRAIGHT_...``), or None if it is not straight.
 
-    ``type_number`` is that of the type it defines, ``key`` two signed words.
+    ``type_number`` is that of the type it defines, ``key`` two signed words. A straight rule has
+    its records in the other tables as well; these words say nothing that is not told there.
     """
     values = [loaded(program) for program in plan.values]
     steps = [_step_words(step, place, tables) for place, step in enumerate(plan.steps)]

@@ -1,9 +1,9 @@
 """Changing in mid-stream how a rule is evaluated: from columns alone, or with an automaton.
 
-Law: a switch changes no result. The rule is linked anew beside itself, what the new accesses lack
-is entered from those that hold the same events for the old ones, and only then the old is given
-back. An automaton has taken in nothing at first: it does so, from the columns, when the next
-terminator comes; one that is given up is dropped with its instances and links.
+A switch changes no result. The rule is linked anew beside itself, what the new accesses lack is
+entered from those that hold the same events for the old ones, and only then the old is given back.
+An automaton has taken in nothing at first: it does so, from the columns, when the next terminator
+comes; one that is given up is dropped with its instances and links.
 """
 
 from __future__ import annotations

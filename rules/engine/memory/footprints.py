@@ -1,14 +1,4 @@
-"""Footprints of rules: the bytes that each takes in an engine, worked out when somebody asks.
-
-Law 1: nothing is counted as events come; what is there is read off the tables. A rule's bytes are
-those of the entries of its columns, of its partial sequences, and of the events that are stored for
-it, as large as the segments are that they stand in. Of what the arrays have in reserve, and of what
-serves evaluation alone, no rule has any.
-
-Law 2: what several rules use is counted once, and split among them in proportion to how far back
-each looks there. Of a column that ``fire`` looks through for five minutes and ``flood`` for one,
-fire has five sixths; with equal windows each has half.
-"""
+"""Footprints of rules: the bytes that each takes in an engine, worked out when somebody asks."""
 
 from __future__ import annotations
 
@@ -29,7 +19,11 @@ WORD = 8
 
 
 def footprints(arrays: Arrays, linker: Linker) -> dict[str, int]:
-    """The bytes of each rule in the arrays of an engine, by name."""
+    """The bytes of each rule in the arrays of an engine, by name. Nothing is counted as events
+    come; what is there is read off the tables: the entries of a rule's columns, its partial
+    sequences, and the events that are stored for it, as large as the segments are that they stand
+    in. Of what the arrays have in reserve, and of what serves evaluation alone, no rule has any.
+    """
     tables, holds = linker.tables, linker.holds
     type_of = tables.columns.array["type"]
     owners = np.zeros(len(linker.rules), np.int64)
@@ -48,10 +42,12 @@ def footprints(arrays: Arrays, linker: Linker) -> dict[str, int]:
 
 
 def split(words: Int64s, things: Int64s, rules: Int64s, reaches: Int64s, count: int) -> Float64s:
-    """The words of each thing, split among the rules that use it (Law 2): float64[count].
+    """The words of each thing, split among the rules that use it: float64[count].
 
     ``things``, ``rules`` and ``reaches`` int64[n] say which rule looks how far back in which thing;
-    where one does so several times, the farthest counts.
+    where one does so several times, the farthest counts. They are split in proportion to how far
+    back each looks there: of a column that ``fire`` looks through for five minutes and ``flood``
+    for one, fire has five sixths.
     """
     pairs, which = np.unique(things * count + rules, return_inverse=True)
     weights = np.zeros(len(pairs))

@@ -1,8 +1,4 @@
-"""Memory for kernels: how the arrays of an engine begin, and how they grow.
-
-Law: kernels never allocate. One that lacks room says what of; the host doubles that, and calls
-it again.
-"""
+"""Memory for kernels: how the arrays of an engine begin, and how they grow."""
 
 from __future__ import annotations
 
@@ -60,7 +56,9 @@ def new_arrays(yield_max: int = UNBOUNDED) -> Arrays:
 
 
 def grow(arrays: Arrays, status: int) -> None:
-    """Double what a kernel asked for."""
+    """Double what a kernel asked for. Kernels never allocate: one that lacks room says what of, and
+    is called again behind this.
+    """
     if status == layout.GROW_BUCKETS:
         buckets = filled(2 * len(arrays["buckets"]), -1)
         rehash(arrays.state, buckets)

@@ -3,16 +3,6 @@
 Rules that have nothing to do with each other may be evaluated by engines of their own
 (:mod:`rules.engine.threads.parts`), until a rule comes that has to do with both. Then one engine
 takes over, and must answer as if it had been the only one from the beginning.
-
-Law 1: an engine's numbers mean nothing to another. Sources, strings and texts of ids are carried
-over by what they stand for, and an event is recognised by the whole header of its row.
-
-Law 2: of each event there is one row, wherever it stood before. Composite events of one rule come
-from one engine, and stay in the order in which they came, which is that of their causes (E4).
-
-Law 3: columns are made anew from the rows, but for those of a rule's own (S11): what the rule has
-consumed is missing there, and nowhere else is it written down. Automata are made anew as after a
-switch (:mod:`rules.engine.linking.switching`).
 """
 
 from __future__ import annotations
@@ -59,8 +49,13 @@ class Holding:
 class Move:
     """From engines to one that has their rules and no events yet.
 
-    ``arrivals`` are to be taken in first, by its kernels; the rest is read off what they then
-    hold.
+    ``arrivals`` are to be taken in first, by its kernels; the rest is read off what they then hold.
+
+    An engine's numbers mean nothing to another. Sources, strings and texts of ids are carried over
+    by what they stand for, and an event is recognised by the whole header of its row: of each event
+    there is one row, wherever it stood before. Composite events of one rule come from one engine,
+    and stay in the order in which they came, which is that of their causes (E4). Columns and
+    automata are made anew from the rows.
     """
 
     def __init__(self, old: Sequence[Holding], new: Holding) -> None:
@@ -87,7 +82,9 @@ class Move:
         return in_time
 
     def consume(self, grow: Callable[[Arrays, int], None]) -> None:
-        """Let each rule's own columns hold no more than they did (Law 3)."""
+        """Let each rule's own columns (S11) hold no more than they did: what the rule has consumed
+        is missing there, and nowhere else is it written down.
+        """
         for one in self._old:
             for before, after in one.rules():
                 if after[0].deployed.rule.consuming:

@@ -1,9 +1,4 @@
-"""Consumption by what a rule has found elsewhere, before this engine had it.
-
-Law: it is consumption like any other (kernels.instants): the events leave the columns of their
-rule, and its automaton forgets the instants that they were taken in with. Temp 7 was consumed by a
-Fire of another engine: once that is told here, no Fire finds it any more.
-"""
+"""Consumption by what a rule has found elsewhere, before this engine had it."""
 
 from __future__ import annotations
 
@@ -20,7 +15,9 @@ from rules.engine.memory.storage import stored_rows
 
 def have_consumed(arrays: Arrays, tables: ColumnTables, linked: LinkedRule, keys: UInt64s) -> None:
     """Have the kernels take the events of these keys, uint64[n, 2], out of a rule's own columns
-    when they run next; no instant is under way.
+    when they run next; no instant is under way. The rule's automaton forgets the instants that they
+    were taken in with. Temp 7 was consumed by a Fire of another engine: once that is told here, no
+    Fire finds it any more.
     """
     gone, found = set(map(tuple, keys.view(np.int64).tolist())), list[tuple[int, int, int]]()
     for type_ in linked.deployed.rule.used_types:

@@ -1,10 +1,4 @@
-"""From when on an engine keeps what it has, and what goes then: its memory is bounded by this.
-
-Law: what no rule can use any more goes away, with or without terminators: entries and rows older
-than a rule's mark less its reach, ids for the recognition of repeats, strings that nothing
-mentions. To find out costs a time in proportion to the rules, so it is done once as many events
-have come.
-"""
+"""From when on an engine keeps what it has, and what goes then: its memory is bounded by this."""
 
 from __future__ import annotations
 
@@ -26,6 +20,11 @@ class Retention:
     """Owner of ``horizon``: no rule sees events earlier than this, in microseconds, any more.
 
     ``due`` is how many events will have entered when it is to be looked at again.
+
+    What no rule can use any more goes away, with or without terminators: entries and rows older
+    than a rule's mark less its reach, ids for the recognition of repeats, strings that nothing
+    mentions. To find out costs a time in proportion to the rules, so it is done once as many events
+    have come.
     """
 
     def __init__(self, linker: Linker, pending: Pending, strings: Interner, texts: Texts):

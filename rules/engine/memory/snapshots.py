@@ -2,13 +2,6 @@
 
 Rules are data, and deploying the same rules into a new engine fills the same tables in the same
 way; so a snapshot holds what events have changed since, and nothing of the rules themselves.
-
-Law 1: an engine that is given a snapshot finds what the engine that it was taken of would have
-found. It must be new, with the same rules deployed in the same way, by the same version of the
-kernels: what tells tables apart is compared, and another engine is refused.
-
-Law 2: a snapshot is taken between two advances, when nothing waits. It shares no memory with its
-engine.
 """
 
 from __future__ import annotations
@@ -47,6 +40,9 @@ _FIXED = ("column", "type", "priority", "source", "key_high", "key_low")
 class Snapshot:
     """Plain data: arrays, texts and numbers. ``mark`` is how far the engine has come, in
     microseconds; ``form`` tells its tables.
+
+    An engine that is given it finds what the engine that it was taken of would have found. It is
+    taken between two advances, when nothing waits, and shares no memory with its engine.
     """
 
     form: str
@@ -66,7 +62,10 @@ def taken_from(arrays: Arrays) -> dict[str, AnyArray]:
 
 
 def put_into(arrays: Arrays, kept: Mapping[str, AnyArray]) -> None:
-    """Give a new engine's arrays what was taken from another's."""
+    """Give a new engine's arrays what was taken from another's. The engine must be new, with the
+    same rules deployed in the same way, by the same version of the kernels: what tells tables apart
+    is compared, and another engine is refused.
+    """
     for name in _TOPS:
         arrays.grow(name, len(kept[name]))
         arrays[name][: len(kept[name])] = kept[name]

@@ -1,9 +1,5 @@
 """Rules that share a mark, and their marks.
 
-Law: marks never go back. Rules that use the same types, through the rules that define these too,
-are a *group*: whatever mark is named, they have the same one, that of the type that is farthest
-behind (tesla.md S14).
-
 With each event that comes alone marks are raised, mostly in vain. So what is asked is asked in one
 call of a kernel, of memory that the engine's kernels share; nothing is made for it.
 """
@@ -45,6 +41,10 @@ class Groups:
     ``records`` layout.GROUP[n]: in the advance at hand a group goes from the one mark to the other.
     Each mark is the greater of that and of ``level``, which rises with each event that comes alone
     while all types have the same mark; nobody writes it down until kernels run.
+
+    Rules that use the same types, through the rules that define these too, are a group: whatever
+    mark is named, they have the same one, that of the type that is farthest behind (tesla.md S14).
+    Marks never go back.
     """
 
     def __init__(self, shape: _Shape, marks: Int64s) -> None:

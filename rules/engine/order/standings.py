@@ -3,13 +3,6 @@
 A type that no rule defines has rank 0, another one more than the greatest of those that its rules
 use. The *reach* of a defined type is itself and all that its rules use, through the rules that
 define these too.
-
-Law 1: rules that define and use the same types are of one *shape*, and stand alike. What is asked
-here is asked once a shape, however many rules have it.
-
-Law 2: a rule that comes or goes concerns what its type reaches from below: the types that are
-made of it, and no others. Where these include a cycle, all rules have to be arranged together
-(:mod:`rules.checking.dependencies`), for then what is strict depends on all of them (tesla.md S12).
 """
 
 from __future__ import annotations
@@ -36,7 +29,11 @@ class Shape(NamedTuple):
 
 
 class Standings:
-    """Owner of the shapes of the rules that there are, and of the ranks and reaches of types."""
+    """Owner of the shapes of the rules that there are, and of the ranks and reaches of types.
+
+    Rules that define and use the same types are of one *shape*, and stand alike: what is asked here
+    is asked once a shape, however many rules have it.
+    """
 
     def __init__(self) -> None:
         self._rules: dict[Shape, dict[str, Rule]] = {}  # by name, those that came first at first
@@ -105,7 +102,8 @@ class Standings:
 
     def follow(self, names: Iterable[str]) -> Collection[str] | None:
         """Rank types anew whose rules have changed, and what is made of them: those that stand
-        otherwise than before. None, and no change, where a cycle is among them (Law 2).
+        otherwise than before. None, and no change, where a cycle is among them: then what
+        is strict depends on all rules (tesla.md S12).
         """
         ranks, reaches = dict(self._ranks), dict(self._reaches)
         changed: set[str] = set()

@@ -1,17 +1,4 @@
-"""Timer events: when they tick for a rule, and what they carry (tesla.md S13).
-
-Law 1: a rule's Timer ticks at whole seconds at which every field finer than the finest one that
-the terminator's own conditions mention is 0. ``day``, ``month`` and ``D`` are all fields of a
-whole day, so any of them alone means midnight. A Timer without conditions mentions nothing, so
-nothing is finer than what it mentions: it ticks every second. Whether the conditions then hold
-is for the engine to say.
-
-Law 2: ticks are made on demand, for an interval; none is stored. Fields are UTC, or those of the
-time zone that the conditions name, and proleptic Gregorian.
-
-Law 3: a local time that a change of clocks leaves out does not occur, and one that comes twice
-ticks twice.
-"""
+"""Timer events: when they tick for a rule, and what they carry (tesla.md S13)."""
 
 from __future__ import annotations
 
@@ -53,7 +40,11 @@ def uses_timer(rule: Rule) -> bool:
 
 
 def period(rule: Rule) -> int:
-    """The seconds between two ticks of a rule's Timer."""
+    """The seconds between two ticks of a rule's Timer. It ticks at whole seconds at which every
+    field finer than the finest one that the terminator's own conditions mention is 0. ``day``,
+    ``month`` and ``D`` are all fields of a whole day, so any of them alone means midnight; without
+    conditions it ticks every second. Whether the conditions then hold is for the engine to say.
+    """
     mentioned = {name for item in rule.conditions for name in _fields_in(item)}
     return min((_PERIODS[name] for name in mentioned if name in _PERIODS), default=_SECOND)
 
@@ -61,7 +52,9 @@ def period(rule: Rule) -> int:
 def ticks(rule: Rule, start: int, end: int) -> Int64s:
     """The times, in microseconds and ascending, in [start, end) at which the rule's Timer ticks.
 
-    Its conditions are not looked at, but for the fields that they mention.
+    Its conditions are not looked at, but for the fields that they mention. Fields are UTC, or those
+    of the time zone that the conditions name, and proleptic Gregorian. A local time that a change
+    of clocks leaves out does not occur, and one that comes twice ticks twice.
     """
     step, zone = period(rule), zone_of(rule)
     begin, behind = -(-start // MICROSECONDS), -(-end // MICROSECONDS)

@@ -1,8 +1,8 @@
 """Detections of several engines, as if one had made them: put into one order when somebody asks.
 
-Law: the events of one rule are all of one engine and stand there in the order of their causes; so
-does what one evaluation made, which is a run. Engines are therefore merged run by run, by time
-and by their rules' places (tesla.md E4), and no event is looked at.
+The events of one rule are all of one engine and stand there in the order of their causes; so does
+what one evaluation made, which is a run. Engines are therefore merged run by run, by time and by
+their rules' places (tesla.md E4), and no event is looked at.
 """
 
 from __future__ import annotations

@@ -2,13 +2,6 @@
 
 Kernels write composite events where they stay: what :meth:`Outlets.taken` gives stands in the
 columns that were lent (:mod:`rules.engine.results.taken`), never in copies.
-
-Law 1: what was given is not written again while anybody holds it. An outlet goes on behind it
-while there is room, so that single events cost no allocation, and gets other columns when there is
-none, in memory that a :class:`Pool` lends. So do the words that say what was taken.
-
-Law 2: an outlet has room for about twice what an advance yields; for more only where that is
-little. Where advances are given in pieces, it has room for about one.
 """
 
 from __future__ import annotations
@@ -40,7 +33,14 @@ TAKEN_MIN = 1 << 14
 
 
 class Outlets:
-    """Owner of the columns of one engine's outlets."""
+    """Owner of the columns of one engine's outlets.
+
+    Columns that were given are not written again while anybody holds them. An outlet goes on behind
+    them while there is room, so that single events cost no allocation, and gets other columns when
+    there is none, in memory that a :class:`Pool` lends. It has room for about twice what an advance
+    yields; for more only where that is little. Where advances are given in pieces, it has room for
+    about one.
+    """
 
     def __init__(self, arrays: Arrays, tables: ColumnTables, writer: RowWriter) -> None:
         self._arrays = arrays

@@ -3,12 +3,6 @@
 Memory that comes fresh from the system is cleared page by page while it is first written to, and
 threads wait for one another meanwhile: that can take as long as detection does. What an advance
 wrote is seldom held longer than until the next one, so its memory serves again.
-
-Law 1: a piece is lent to one holder at a time. It comes back when the last array over it is gone,
-on whatever thread that is; nobody gives it back by hand, so nobody can do so too early.
-
-Law 2: what waits to be lent has a bound, KEPT_MAX; beyond it the sizes that were not asked for
-for longest go to the system. So a size that nobody asks for again does not stay for ever.
 """
 
 from __future__ import annotations
@@ -44,11 +38,16 @@ class Pool:
 
     @property
     def kept(self) -> int:
-        """Bytes that wait to be lent again."""
+        """Bytes that wait to be lent again. Beyond KEPT_MAX the sizes that were not asked for for
+        longest go to the system.
+        """
         return sum(len(pieces) << size for size, pieces in enumerate(self._waiting))
 
     def lend(self, length: int) -> Bytes:
-        """``length`` bytes that hold anything at all."""
+        """``length`` bytes that hold anything at all. They come back when the last array over them
+        is gone, on whatever thread that is; nobody gives them back by hand, so nobody can do so too
+        early.
+        """
         if is_guarded():
             return filled(length, PATTERN, np.uint8)
         if length < SMALL:

@@ -4,16 +4,6 @@ Kernels write composite events where they stay, and a batch of them is slices of
 beside dictionaries of the strings in them. To make one takes longer than to detect a single
 event, and not everybody looks: a host passes on the types that are subscribed to, a benchmark
 counts. So what :meth:`rules.engine.results.outlets.Outlets.taken` gives is where the events stand.
-
-Law 1: it is a :class:`Detections` in every respect, and a value: while anybody holds the columns
-they are never written again but to give codes of strings the numbers of a dictionary, once.
-
-Law 2: a code means the string that it stood for at the advance. The lists of strings given here
-only grow: an interner that forgets some begins another list.
-
-Law 3: events each of which is the only one of its type can be had as plain values, too
-(:meth:`Taken.alone`), word by word from the memory that the columns lie in. A rule on a live link
-finds one Fire at a time, and arrays of length one cost more to make than it took to find it.
 """
 
 from __future__ import annotations
@@ -173,7 +163,10 @@ class Columns:
 
 
 class Dictionary:
-    """Codes of a list of strings, which only grows, into columns with dictionaries of their own."""
+    """Codes of a list of strings, which only grows, into columns with dictionaries of their own. A
+    code means the string that it stood for at the advance: an interner that forgets some begins
+    another list.
+    """
 
     def __init__(self, strings: Sequence[str | None]) -> None:
         self.strings = strings
@@ -281,7 +274,10 @@ class Part(Struct, frozen=True, gc=False):
         )
 
     def alone(self, names: Names) -> Lone:
-        """Its event, where it has but one, as plain values (Law 3)."""
+        """Its event, where it has but one, as plain values, word by word from
+        the memory that the columns lie in: a rule on a live link finds one Fire at a time, and
+        arrays of length one cost more to make than it took to find it.
+        """
         type_, memory, first = self.columns.type, self.columns.memory, self.first
         strings, digest = names.strings.strings, memory.digest + 2 * first
         begin, end = self.first_cause, self.causes
@@ -373,7 +369,10 @@ mean; and whether the runs are out of order. One is made for each event that com
 
 
 class Taken(Detections):
-    """Detections of which only the number is known until somebody asks for more."""
+    """Detections of which only the number is known until somebody asks for more. It is a value:
+    while anybody holds the columns they are never written again but to give codes of strings the
+    numbers of a dictionary, once.
+    """
 
     # The fields are the slots of Detections, empty until ``__getattr__`` is asked for one.
     __slots__ = ("_written",)
@@ -396,7 +395,7 @@ class Taken(Detections):
 
     def alone(self, causes_max: int) -> tuple[list[Lone], list[int]] | None:
         """Its events and their order, if each is the only one of its type and has no more causes
-        than that (Law 3); else None.
+        than that; else None.
         """
         count, columns, words, start, end, names, is_disordered = self._written
         if count != len(columns):
@@ -418,7 +417,7 @@ class Taken(Detections):
         return events, order
 
     def events(self) -> Iterator[Event]:
-        """The composite events as rows, in order; of few without columns (Law 3)."""
+        """The composite events as rows, in order; of few without columns."""
         alone = self.alone(LONE_CAUSES_MAX)
         if alone is None:
             return super().events()

@@ -1,8 +1,4 @@
-"""One part of rules that are spread over several engines: see :mod:`rules.engine.threads.parts`.
-
-Law: what it takes to evaluate rules here is what they do, and to take in the types that none of
-its rules has used so far. So rules that look at the same events belong together.
-"""
+"""One part of rules that are spread over several engines: see :mod:`rules.engine.threads.parts`."""
 
 from __future__ import annotations
 
@@ -28,7 +24,8 @@ class Part:
     """One engine, and its rules by name.
 
     ``used`` counts its rules by the names of the types that they use, ``defined`` by those that
-    they define.
+    they define. It costs what its rules do, and to take in the types that none of its rules has
+    used so far: so rules that look at the same events belong together.
     """
 
     def __init__(self, engine: CdpEngine) -> None:
