@@ -37,9 +37,9 @@ class Entry:
 class Tracer:
     """The latest events of a broker, by name (``source#id``).
 
-    It looks at every message with events that comes and goes, and keeps where each event came from,
-    where it went, when, and what it is a cause of. t#7 came of client t, went to broker b2, and is
-    a cause of fire's e4d1. At most ``events_max`` events are kept, the latest, each with
+    A tracer looks at every message with events that comes and goes, and keeps where each event came
+    from, where it went, when, and what it is a cause of. t#7 came of client t, went to broker b2,
+    and is a cause of fire's e4d1. At most ``events_max`` events are kept, the latest, each with
     ``STEPS_MAX`` steps at most.
     """
 

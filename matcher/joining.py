@@ -10,9 +10,10 @@ from matcher.model import Causes, Column, EventBatch, EventIds, StringColumn
 
 
 def concatenated(batches: Sequence[EventBatch]) -> EventBatch:
-    """Batches of one type and one kind of ids (:func:`are_alike`), one behind the other. They have
-    the events in their order, each with its values and its name, under dictionaries of their own:
-    of Temp(a1), Temp(a2) and Temp(a2), Temp(a3) come four Temps, with a dictionary of three areas.
+    """Batches of one type and one kind of ids (:func:`are_alike`), one behind the other. The result
+    has the events in their order, each with its values and its name, under dictionaries of their
+    own: of Temp(a1), Temp(a2) and Temp(a2), Temp(a3) come four Temps, with a dictionary of three
+    areas.
     """
     if len(batches) == 1:
         return batches[0]

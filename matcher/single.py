@@ -28,7 +28,7 @@ from matcher.model import (
 class Row(Struct, frozen=True, gc=False):
     """One primitive event: ``time`` in microseconds since the epoch, ``text`` an id from outside.
 
-    ``values`` has one value for each attribute of the type, presences included. They are of the
+    ``values`` has one value for each attribute of the type, presences included. Values are of the
     schema's kinds, an int already a float where a float is declared (tesla.md E1).
     """
 

@@ -10,8 +10,8 @@ GROUP = "rexmq.strategies"
 
 
 def installed() -> tuple[str, ...]:
-    """The names of the strategies that packages bring, loaded or not. They are the entry points of
-    GROUP.
+    """The names of the strategies that packages bring, loaded or not. Packages name them as entry
+    points of GROUP.
     """
     return tuple(entry.name for entry in entry_points(group=GROUP))
 

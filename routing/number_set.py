@@ -13,9 +13,9 @@ NumberRun: TypeAlias = tuple[int, int]
 
 
 class NumberSet:
-    """The numbers of some runs. ``runs_max``: how many it has at most; None: any number. It is the
-    same whatever the order, and the pieces, in which they were added: its runs rise, and no two of
-    them touch. It takes as much room as it has gaps; beyond its bound it forgets the lowest.
+    """The numbers of some runs. ``runs_max``: how many it has at most; None: any number. A set is
+    the same whatever the order, and the pieces, in which numbers were added: its runs rise, and no
+    two of them touch. It takes as much room as it has gaps; beyond its bound it forgets the lowest.
     """
 
     def __init__(self, runs: Iterable[NumberRun] = (), runs_max: int | None = None) -> None:

@@ -76,8 +76,8 @@ class Growing:
             advise(self._pages, WRITABLE, begin, end)
 
     def expect(self) -> None:
-        """Rows come at once until ``settle``: what is grown into begins with large pages. They are
-        sooner found.
+        """Rows come at once until ``settle``: what is grown into begins with large pages. Addresses
+        are found sooner in these.
         """
         self._at_once = True
 

@@ -20,8 +20,8 @@ _COLLAPSE = 25
 
 
 def use_large_pages() -> None:
-    """Move what this process has allocated so far, if that is worth while. It is advice: where the
-    system knows none, or will not, all stays as it is.
+    """Move what this process has allocated so far, if that is worth while. This is advice: where
+    the system has no large pages, or will not, all stays as it is.
     """
     spans = [*_spans()]
     if sum(end - start for start, end in spans) < WORTH:

@@ -151,9 +151,9 @@ class RuleBook:
         past: int | None = None,
     ) -> bool:
         """Deploy had no answer, and this is what brokers have in the end; whether that tells if it
-        was done. It was if brokers have the rules in versions that nobody was told of. What these
-        replaced held at least up to the last that anybody got of it; a name that was changed once
-        more tells nothing. ``past`` as in ``note``.
+        was done. The rules were deployed if brokers have them in versions that nobody was told of.
+        What these replaced held at least up to the last that anybody got of it; a name that was
+        changed once more tells nothing. ``past`` as in ``note``.
         """
         names = {rule.name: rule for rule in asked.rules}
         found = {one.name: one for one in in_force if one.name in names}

@@ -20,8 +20,8 @@ LINKS_MAX = 25
 
 
 def write_figures(outcome: Outcome, folder: Path) -> bool:
-    """``delays.png`` and ``traffic.png`` in ``folder``; False, and none, without matplotlib. They
-    show what the tables beside them say (report), after the warm-up.
+    """``delays.png`` and ``traffic.png`` in ``folder``; False, and none, without matplotlib.
+    Figures show what the tables beside them say (report), after the warm-up.
     """
     if find_spec("matplotlib") is None:
         return False

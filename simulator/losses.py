@@ -29,12 +29,12 @@ Key: TypeAlias = tuple[str, str]
 class Losses:
     """Losses that failures excuse.
 
-    It cannot be said whether a published event that the broker had kept comes to a sink, or a
-    composite one that depends on such an event, or would, within the reach of its rule; twice it
-    does not come. What was delivered before the broker failed is as it must be. A replay buffer is
-    looked through once it has some thousand events, or ``unasked_events_max``; before that it has
-    all of its sources' events. What its sources had published by then, and is refused as late when
-    it comes again, may have been passed on: it counts as kept.
+    A published event that the broker had kept may come to a sink or not, and so may a composite one
+    that depends on such an event, or would, within the reach of its rule; none comes twice. What
+    was delivered before the broker failed is as it must be. A replay buffer is looked through once
+    it has some thousand events, or ``unasked_events_max``; before that it has all of its sources'
+    events. What its sources had published by then, and is refused as late when it comes again, may
+    have been passed on: it counts as kept.
 
     ``first_s``: when the first broker failed; ``kept``: the events that its brokers had kept;
     ``ahead_s``: by how much a source's clock is ahead at most, as it may be.

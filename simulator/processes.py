@@ -21,7 +21,7 @@ class Processes(ProcessPoolExecutor):
     """Up to ``count`` fresh processes, each of which prepares first. Used by one thread.
 
     If whoever waits for them leaves off, by Ctrl-C above all, no process is left behind, and none
-    says a word of it. They see by themselves that their parent was ended by force.
+    says a word of it. A process sees by itself that its parent was ended by force.
     """
 
     def __init__(self, count: int, prepare: Callable[[], None] | None = None) -> None:

@@ -115,13 +115,13 @@ class Watch:
                 self._moved.update(stay.types)
 
     def _look_at_marks(self, host: BrokerHost, seen: Seen) -> Iterator[str]:
-        """Promises never to go back hold from one look to the next: within a plan the output
-        watermarks of rules and the marks that have gone up to a father; in one tree the marks of a
-        broker's engine and fragments; at all times those that the root has found in the whole
-        network, and up to where rules are committed; of a sink's broker, what it has of a rule all
-        of whose types are published, at a root at all times, elsewhere within an epoch, within a
-        plan where rules are pulled; on one link what an open source has promised. Lives of a
-        broker, versions of a rule and generations of a tree begin anew, and so do marks of a type
+        """Whether promises never to go back hold from one look to the next: within a plan the
+        output watermarks of rules and the marks that have gone up to a father; in one tree the
+        marks of a broker's engine and fragments; at all times those that the root has found in the
+        whole network, and up to where rules are committed; of a sink's broker, what it has of a
+        rule all of whose types are published, at a root at all times, elsewhere within an epoch,
+        within a plan where rules are pulled; on one link what an open source has promised. Lives of
+        a broker, versions of a rule and generations of a tree begin anew, and so do marks of a type
         of which a source has gone on at another broker.
         """
         before, seen.marks = seen.marks, dict(_marks_of(host.broker, self._sinks_in_force))
@@ -143,8 +143,8 @@ class Watch:
     # --- buffers ---
 
     def _look_at_buffers(self, host: BrokerHost) -> Iterator[str]:
-        """Each buffer keeps to its bound: messages for a neighbour, events for a sink, events of
-        own sources, remembered ids and events.
+        """Whether each buffer keeps to its bound: messages for a neighbour, events for a sink,
+        events of own sources, remembered ids and events.
         """
         broker = host.broker
         for what, held, most in _held_by(broker):
@@ -164,7 +164,7 @@ class Watch:
                 yield f"broker {host.name}: the queue of sink {sink.name} is longer than its limit"
 
     def _look_at_clients(self) -> Iterator[str]:
-        """Clients keep no more that is not acknowledged than they may."""
+        """Whether clients keep no more unacknowledged events than they may."""
         for source in self._network.sources:
             if source.session.ready and source.session.outgoing.room < 0:
                 yield f"source {source.name}: more is not acknowledged than its session keeps"
@@ -297,7 +297,7 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
 
 
 def _look_at_fathers(host: BrokerHost, seen: Seen) -> Iterator[str]:
-    """Within an epoch of a tree a broker has one father, or none any more."""
+    """Whether, within an epoch of a tree, a broker has one father, or none any more."""
     before = seen.fathers
     seen.fathers = {(one.root, one.epoch): one.father for one in host.broker.overlay.topology.trees}
     for (root, epoch), father in seen.fathers.items():
@@ -307,8 +307,8 @@ def _look_at_fathers(host: BrokerHost, seen: Seen) -> Iterator[str]:
 
 
 def _look_for_cycles(hosts: Sequence[BrokerHost]) -> Iterator[str]:
-    """Nobody is above itself in a tree (routing.overlay.trees); a broker that has restarted may be,
-    until the next epoch.
+    """Whether nobody is above itself in a tree (routing.overlay.trees); a broker that has restarted
+    may be, until the next epoch.
     """
     trees: dict[tuple[str, int], dict[str, str]] = {}
     for host in hosts:

@@ -13,7 +13,7 @@ _NAMES = ("stdin", "stdout", "stderr")
 
 
 def occupy() -> None:
-    """Let the standard streams that are closed read nothing, and write nowhere. It is called before
+    """Let the standard streams that are closed read nothing, and write nowhere. Call this before
     anything else is opened: the first file or socket of a command started with ``>&-`` would get
     number 1, and what is printed would go into it.
     """

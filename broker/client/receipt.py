@@ -35,9 +35,9 @@ Source = TypeVar("Source", bound=Acknowledging)
 
 
 class _Receipt(Struct, Generic[Source], frozen=True):
-    """A receipt, but for how to wait. It is a publisher and the number of the last event that its
-    call has published; nothing is kept for it anywhere. Acknowledgements come in the order of
-    numbers: a call that publishes events 8 to 10 has the number 10.
+    """A receipt, but for how to wait. A receipt is a publisher and the number of the last event
+    that its call has published; nothing is kept for it anywhere. Acknowledgements come in the order
+    of numbers: a call that publishes events 8 to 10 has the number 10.
     """
 
     publisher: Source

@@ -15,7 +15,7 @@ Thing = TypeVar("Thing")
 
 
 class Collected:
-    """A client whose driver is told when it is collected. Its driver then closes it, and a
+    """A client whose driver is told when it is collected. The driver then closes it, and a
     ResourceWarning says so; no driver refers to its client, and neither does anything that a driver
     calls.
     """

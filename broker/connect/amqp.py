@@ -98,8 +98,8 @@ class Source(_Connection):
         return await self._inbox.take()
 
     async def acknowledge(self, messages: Sequence[Message]) -> None:
-        """Acknowledge messages, and so all before them. That counts on the channel that they came
-        by; others come again.
+        """Acknowledge messages, and so all before them. A message is acknowledged on the channel
+        that it came by, or comes again.
         """
         last: AbstractIncomingMessage = messages[-1].place
         with suppress(*_ERRORS):  # they come again by the next channel

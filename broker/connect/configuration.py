@@ -133,8 +133,8 @@ class Connectors(Struct, frozen=True):
 
 
 def connectors_of(file: Path) -> Connectors:
-    """The connectors of a file. Raises ConfigurationError. It names the file, the table and the
-    key, and what was expected: ``plant.toml: [[source]] 2: type: expected one of Temp, found
+    """The connectors of a file. Raises ConfigurationError. The error names the file, the table and
+    the key, and what was expected: ``plant.toml: [[source]] 2: type: expected one of Temp, found
     'Smoke'``.
     """
     document = document_of(file)

@@ -111,10 +111,10 @@ class Reading:
         self._is_deep = any("." in one for one in (*columns, layout.time_column, self._id_column))
 
     def event(self, message: Message) -> Checked:
-        """The event of a message; without a time it is to be stamped. Raises BadEvent. Its
-        attributes are the members of its body, its headers, and those in its topic; of several of
-        one name the first of these. An event without an id of its own has that of its message, so
-        that what comes again is known.
+        """The event of a message; without a time it is to be stamped. Raises BadEvent. The
+        attributes are the members of the message's body, its headers, and those in its topic; of
+        several of one name the first of these. An event without an id of its own has that of its
+        message, so that what comes again is known.
         """
         if message.topic != self._levels[0]:
             self._levels = message.topic, self._topic.found(message.topic)

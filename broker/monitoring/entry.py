@@ -126,9 +126,9 @@ class Entry:
         return self.open_session(self._compare(token, address))
 
     def open_session(self, user: str) -> str:
-        """The number of a new session of a user who has shown who it is. It goes into a cookie that
-        scripts cannot read and other sites cannot have sent; it is drawn at random, and is worth
-        nothing once the process has ended.
+        """The number of a new session of a user who has shown who it is. The number goes into a
+        cookie that scripts cannot read and other sites cannot have sent; it is drawn at random, and
+        is worth nothing once the process has ended.
         """
         now = self._clock()
         for one in [one for one, other in self._sessions.items() if other.end <= now]:

@@ -78,13 +78,13 @@ class EventStreams:
 class EventStream:
     """One stream, which is read once and then closed.
 
-    It takes the next events from the broker when its reader has taken the last ones, so whoever
-    reads slowly holds nobody else up. Without a name its queue at the broker is bounded, and drops
-    the oldest events, which the stream tells (``event: gap``). One with a name is a durable
-    subscription, and each event bears its number as its id. A reader that comes back says the last
-    id that it has had (``Last-Event-ID``), which acknowledges all up to there; what follows comes
-    again, marked. Such a stream ends after ``UNCONFIRMED_MAX`` events, so that its reader comes
-    back.
+    A stream takes the next events from the broker when its reader has taken the last ones, so
+    whoever reads slowly holds nobody else up. Without a name its queue at the broker is bounded,
+    and drops the oldest events, which the stream tells (``event: gap``). One with a name is a
+    durable subscription, and each event bears its number as its id. A reader that comes back says
+    the last id that it has had (``Last-Event-ID``), which acknowledges all up to there; what
+    follows comes again, marked. Such a stream ends after ``UNCONFIRMED_MAX`` events, so that its
+    reader comes back.
     """
 
     def __init__(

@@ -89,8 +89,8 @@ class Tap:
 
     def look(self, composite: Mapping[str, float | None], whole: bool) -> None:
         """Keep on taking composite events, of these types with their rates, and all others
-        (``whole``). It ends ``IDLE_S`` after the last look: in a network a subscription has rules
-        evaluated that nobody else may have asked for.
+        (``whole``). The subscription ends ``IDLE_S`` after the last look: in a network a
+        subscription has rules evaluated that nobody else may have asked for.
         """
         self._asked_at = time.monotonic()
         if whole:

@@ -198,7 +198,7 @@ def _limits(user: _Table, groups: list[_Table], others: Limits) -> Limits:
 
 def _sources(tables: list[_Table]) -> tuple[str, ...] | None:
     """The names that are bound to a user (routing.serving.source_names); None where no table says
-    any. They are no right.
+    any. Such names are no right.
     """
     saying = [table for table in tables if SOURCES in table.content]
     for table in saying:

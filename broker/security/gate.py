@@ -62,8 +62,8 @@ class Gate:
             self._authenticator = None
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Whether the owner of a public key is let in: asked by the authenticator's thread. It
-        decides by the public key alone, and reads nothing else.
+        """Whether the owner of a public key is let in: asked by the authenticator's thread. The
+        thread decides by the public key alone, and reads nothing else.
         """
         text = key.decode()
         if self.owner(text) is not None:

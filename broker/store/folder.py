@@ -117,9 +117,9 @@ def open_to_others(directory: Path) -> list[Path]:
 
 
 def create(directory: Path) -> None:
-    """Make the file of a new store. It is there as a whole or not at all: it is made under another
-    name, synced and renamed. So a file that is empty or short was damaged, and is not taken for a
-    new one.
+    """Make the file of a new store. The file is there as a whole or not at all: it is made under
+    another name, synced and renamed. So a file that is empty or short was damaged, and is not taken
+    for a new one.
     """
     unfinished = directory / f"{FILE}.new"
     make_file(unfinished)

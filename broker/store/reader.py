@@ -45,8 +45,8 @@ _types_of = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Reader:
-    """Reads the store in a folder, by a connection of its own. It holds nobody up: what is asked
-    for is read some at a time, each in a transaction that ends before it is handed out, so the
+    """Reads the store in a folder, by a connection of its own. A reader holds nobody up: it reads
+    some entries at a time, each in a transaction that ends before it is handed out, so the
     write-ahead log never grows for a reader that is slow.
     """
 

@@ -20,11 +20,11 @@ _NUL = "\0"
 
 
 def covers(wide: Filter, narrow: Filter) -> bool:
-    """Whether ``wide`` matches every event that ``narrow`` matches. It is never said of a filter
-    that does not cover: a delivery would be lost. It is exact where ``narrow`` asks for numbers,
-    bools, and texts by equality, order and prefix. What ``suffix`` and ``contains`` have in common
-    with other constraints is searched for in their operands alone; a covering that is missed costs
-    a message.
+    """Whether ``wide`` matches every event that ``narrow`` matches. The answer is never yes for a
+    filter that does not cover: a delivery would be lost. It is exact where ``narrow`` asks for
+    numbers, bools, and texts by equality, order and prefix. What ``suffix`` and ``contains`` have
+    in common with other constraints is searched for in their operands alone; a covering that is
+    missed costs a message.
     """
     if any(values_of(narrow, name) is None for name in _names(narrow)):
         return True  # it matches nothing

@@ -169,7 +169,7 @@ class KnownTexts:
         return 2 * place + (place < len(self._ordered) and self._ordered[place] == text)
 
     def _hits_of(self, text: str) -> set[int]:
-        """The tests other than those of order that a text passes. It is looked up among the
+        """The tests other than those of order that a text passes. A text is looked up among the
         operands by its own prefixes, suffixes and pieces of the lengths that operands have, so the
         work does not follow the number of operands.
         """

@@ -13,9 +13,9 @@ PART_MIN = 4
 
 
 class Buckets:
-    """``table`` int64[places, 2] and ``parts`` int64[PARTS, 3]. It grows by one part at a time, so
-    a key that comes alone moves one in PARTS of those that there are. What parts leave behind is
-    used by others that grow.
+    """``table`` int64[places, 2] and ``parts`` int64[PARTS, 3]. The table grows by one part at a
+    time, so a key that comes alone moves one in PARTS of those that there are. What parts leave
+    behind is used by others that grow.
     """
 
     def __init__(self) -> None:

@@ -21,9 +21,9 @@ class Prefixes:
 
     ``keys``: the key of each slot in the index, 0 where it was never there.
 
-    It never denies a prefix that a filter has. When it is half full, a younger and larger one is
-    taught the filters that there are, a few with each that comes, and takes its place before it is
-    full; so no filter that comes alone waits for all others to be learnt anew.
+    The filter never denies a prefix that a filter has. When it is half full, a younger and larger
+    one is taught the filters that there are, a few with each that comes, and takes its place before
+    it is full; so no filter that comes alone waits for all others to be learnt anew.
     """
 
     def __init__(self, table: FilterTable, keys: Growing, state: Int64s) -> None:

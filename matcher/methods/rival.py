@@ -13,7 +13,7 @@ SMALL = 64
 
 
 class Rival:
-    """``index`` is whole when ``is_whole``. It has the filters in the slots before ``done``,
+    """``index`` is whole when ``is_whole``. The index has the filters in the slots before ``done``,
     however they come and go meanwhile; each call of ``match`` adds a few, so nobody waits for it.
     """
 

@@ -37,9 +37,9 @@ _OWN_BUSINESS = frozenset(
 
 
 class Overlay:
-    """The network, from one broker's point of view. ``now`` is in seconds and never goes back. It
-    composes connections and channels, which make one neighbour of several links, or none, with the
-    topology, and keeps what brokers send one another for whoever is on top of it.
+    """The network, from one broker's point of view. ``now`` is in seconds and never goes back. An
+    overlay composes connections and channels, which make one neighbour of several links, or none,
+    with the topology, and keeps what brokers send one another for whoever is on top of it.
     """
 
     def __init__(self, config: OverlayConfig, now: float) -> None:

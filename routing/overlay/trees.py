@@ -15,8 +15,8 @@ from routing.messages import LinkState
 
 @dataclass(slots=True, eq=False)
 class LocalTree:
-    """One tree, as this broker knows it. ``father`` None: this is the root, or an orphan. It is
-    known by root and epoch, which its root alone begins.
+    """One tree, as this broker knows it. ``father`` None: this is the root, or an orphan. A tree is
+    known by its root and its epoch, which the root alone begins.
     """
 
     root: str

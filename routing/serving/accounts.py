@@ -50,10 +50,10 @@ class Accounts:
         return stay is not None and stay.home == broker and not stay.is_over
 
     def owner(self, name: str) -> str:
-        """The user whose a source's name is; "" while it is nobody's. It is the user's who has used
-        it first, and so are those of its parts, for as long as it is remembered. If two users have
-        used a name at brokers that did not hear of each other, the first one has it, and the other
-        one's account counts for nothing.
+        """The user whose a source's name is; "" while it is nobody's. A name is the user's who has
+        used it first, and so are those of its parts, for as long as it is remembered. If two users
+        have used a name at brokers that did not hear of each other, the first one has it, and the
+        other one's account counts for nothing.
         """
         return self._first_use(name)[1]
 
@@ -126,8 +126,8 @@ class Accounts:
         return stay
 
     def _make_room(self) -> None:
-        """Of the sources that have closed the longest ago are forgotten, those of the user that has
-        the most of them first: so nobody makes others' names free by using many.
+        """Forget the sources that have closed the longest ago, those of the user that has the most
+        of them first: so nobody makes others' names free by using many.
         """
         over = [stay for stay in self._stays.values() if stay.is_over]
         (most, _), *_ = Counter(stay.owner for stay in over).most_common(1) or [("", 0)]

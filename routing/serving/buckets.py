@@ -13,8 +13,8 @@ CREDIT_MAX = 2**31 - 1
 class TokenBucket:
     """Events that may be published, so many a second.
 
-    It holds the events of one second, or of one heartbeat where that is longer, and one for all
-    sources of a user. Who publishes faster gets no credit until its time has come; no event is
+    A bucket holds the events of one second, or of one heartbeat where that is longer, and one for
+    all sources of a user. Who publishes faster gets no credit until its time has come; no event is
     dropped. It may be overdrawn by the credit that is under way: 100 events/s, and 300 events at
     once, are followed by two seconds without credit.
     """

@@ -73,8 +73,9 @@ class Inspection:
         }
 
     def _show_queue(self, link: Link, message: ShowQueue) -> Mapping[str, Any]:
-        """Events that were shown still wait, and count as not delivered. They are told to those
-        alone who may read all events of their type; of the others their number is told.
+        """Show the events that wait in a durable queue: they still wait, and count as not
+        delivered. Events are shown to users alone who may read all events of their type; of others
+        their number is told.
         """
         sink = self._durables().get(message.name)
         if sink is None:
@@ -85,8 +86,8 @@ class Inspection:
         return {"events": shown, "hidden": len(waiting) - len(shown), "queued": sink.queued}
 
     def _send_away(self, link: Link, message: SendAway) -> Mapping[str, Any]:
-        """A client is named by the number of its link, so that nobody else goes who has taken its
-        name meanwhile. It is told ``not-allowed``; clients of this project then stay away.
+        """Send a client away by the number of its link: so nobody else goes who has taken its name
+        since. It is told ``not-allowed``; clients of this project then stay away.
         """
         found = next((one for one in self._links if one.number == message.client), None)
         if found is None:

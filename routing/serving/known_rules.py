@@ -26,7 +26,7 @@ from rules.syntax.words import scan
 
 _WORD = re.compile(PLAIN)
 _rules: WeakValueDictionary[tuple[str, str], Rule] = WeakValueDictionary()
-"""By id and text, as they are by the types that were known last (the law)."""
+"""By id and text, as they are by the types that were known last."""
 _Known: TypeAlias = tuple[frozenset[EventType], tuple[RuleFacts, ...], tuple[Deployed, ...]]
 _last: list[_Known] = [(frozenset(), (), ())]
 """The types and rules that were asked for last: while others come and go, most stay the same."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class Moment:
-    """``now``: seconds of the host's clock at the input that is being taken in. It is set where an
-    input comes in, and nowhere else.
+    """``now``: seconds of the host's clock at the input that is being taken in, and set there
+    alone.
     """
 
     __slots__ = ("now",)

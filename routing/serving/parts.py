@@ -98,9 +98,9 @@ def as_known(whole: str, batch: EventBatch) -> EventBatch:
 
 
 def numbers_of(texts: Sequence[str]) -> Int64s:
-    """The place of each id among simultaneous events (E4): int64. It is the number, where the id
-    is the decimal form of one, else a hash. Numbers that parts give to their events mean nothing
-    outside their connection.
+    """The place of each id among simultaneous events (E4): int64. The place is the number of which
+    the id is the decimal form, if it is one, else a hash. Numbers that parts give to their events
+    mean nothing outside their connection.
     """
     known = numbers_of_ids(texts)
     if known is not None:

@@ -56,9 +56,8 @@ class Slices:
         """Prepare by work that yields behind each rule; ``then`` is called when it is done, before
         this returns if that takes one slice.
 
-        That changes nothing that anybody sees, and is done at one moment, as a whole, when it is
-        prepared. Until then all that neighbours say waits behind it, in its order; clients are
-        served.
+        Preparing changes nothing that anybody sees; the work is done at one moment, as a whole.
+        Until then all that neighbours say waits behind it, in its order; clients are served.
         """
         self.finish()
         self._prepared, self._then, self.is_preparing = work, then, True

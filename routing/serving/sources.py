@@ -26,10 +26,10 @@ is added to one overflows. A promise beyond FAR means that everything has been p
 
 
 class SourceState(enum.Enum):
-    """The state of a source: what its promise counts for. One that lives is never closed, however
-    long it says nothing. One whose link is lost keeps its promise where it stands, and thereby
-    stalls what waits for it: for ``source_silence_max_s``, then it is closed as if it had said
-    Goodbye. It comes back as any other source that had closed does.
+    """The state of a source: what its promise counts for. A source that lives is never closed,
+    however long it says nothing. One whose link is lost keeps its promise where it stands, and
+    thereby stalls what waits for it: for ``source_silence_max_s``, then it is closed as if it had
+    said Goodbye. It comes back as any other source that had closed does.
     """
 
     LIVE = "live"

@@ -65,8 +65,8 @@ class BodyWriter:
         self._by_width[dtype.itemsize].append(array.tobytes())
 
     def add_strings(self, column: StringColumn) -> Strings:
-        """Add the codes of a string column; gives its dictionary for the header. It has no more
-        values than the column has rows, and one of a single value has no codes.
+        """Add the codes of a string column; gives its dictionary for the header. A dictionary has
+        no more values than the column has rows; with a single value there are no codes.
         """
         if len(column.codes) == 1:
             return (column.values[int(column.codes[0])],)

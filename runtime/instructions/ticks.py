@@ -16,9 +16,9 @@ _cgutils: Any = cgutils  # which is not typed
 
 @intrinsic
 def ticks(_context: Any) -> tuple[Signature, Any]:
-    """The counter; always 0 on a machine where programs may not read any. It counts at a constant
-    rate from whatever beginning, and is compared with itself alone, of two rules say; no result
-    depends on it.
+    """The counter; always 0 on a machine where programs may not read any. The counter counts at a
+    constant rate from whatever beginning, and is compared with itself alone, of two rules say; no
+    result depends on it.
     """
 
     def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:

@@ -28,8 +28,8 @@ TAKEN = (Function.COUNT, Function.MIN, Function.MAX)
 
 
 def reason_against(rule: Rule) -> str | None:
-    """Why a device does not evaluate a rule; None if it does. It is a phrase of :doc:`docs/gpu.md`:
-    of ``... and consuming B`` it is "it consumes events".
+    """Why a device does not evaluate a rule; None if it does. The reason is a phrase of
+    :doc:`docs/gpu.md`: of ``... and consuming B`` it is "it consumes events".
     """
     if uses_timer(rule):
         return "it uses the Timer"

@@ -163,9 +163,9 @@ class GpuEngine(Catalogued):
     # --- events ----------------------------------------------------------------------------------
 
     def push(self, batch: EventBatch) -> None:
-        """Add events, in any order; SchemaError when rules know another schema of their type. They
-        enter columns when the engine advances, whatever their times: a window never reaches beyond
-        the event that it is anchored at.
+        """Add events, in any order; SchemaError when rules know another schema of their type.
+        Events enter columns when the engine advances, whatever their times: a window never reaches
+        beyond the event that it is anchored at.
         """
         known = self._catalogue.known(batch.type)
         self._greatest = int(batch.time.max(initial=self._greatest))

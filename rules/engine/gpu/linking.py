@@ -101,7 +101,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A deployed rule on a device: ``searches`` has None for steps that look at no column. It
+    """A deployed rule on a device: ``searches`` has None for steps that look at no column. Linking
     decides nothing of what a rule means: a plan that has no such words is refused beforehand
     (:mod:`rules.engine.gpu.eligible`).
     """

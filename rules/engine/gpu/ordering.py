@@ -44,8 +44,7 @@ _set = object.__setattr__
 
 def in_order(batches: Sequence[EventBatch]) -> Detections:
     """Batches, each of one rule and in order, as detections: one batch a type. They stand in the
-    order of their rules' places (E4), and then of time. Simultaneous ones stand in the order of
-    their rules' places, and those of one rule in that of their causes (tesla.md E4).
+    order of their rules' places (E4), and then of time.
     """
     if len(batches) == 1:
         return Detections(tuple(batches), np.arange(len(batches[0])))

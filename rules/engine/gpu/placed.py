@@ -154,7 +154,7 @@ class PlacedEngine(Composite):
     def _may_go(self, name: str) -> bool:
         """Whether the device may have a rule. It may if it evaluates the rule exactly
         (:mod:`rules.engine.gpu.eligible`), and the rule has nothing to do with other rules'
-        composite events. One that a later rule has to do with goes back.
+        composite events. A rule goes back when a later one has to do with it.
         """
         is_free = name in self._plans and name not in self._tied and not self._failure
         return is_free and not self._catalogue.has_ended(name)

@@ -39,7 +39,7 @@ class Column:
 
     ``rows`` int64[n] are their numbers in the store, ascending, and ``times`` int64[n] theirs. The
     device has ``known`` entries, of which those from ``fresh`` on are not as they stand here.
-    ``users`` counts rules. They are tested when a row comes, on the host, for a batch at once
+    ``users`` counts rules. Conditions are tested when a row comes, on the host, for a batch at once
     (:mod:`rules.planning.columnar`).
     """
 
@@ -136,8 +136,8 @@ class Store:
         return len(times) == 1 or bool((times[1:] > times[:-1]).all())
 
     def append(self, rows: Int64s, members: Sequence[Bools]) -> None:
-        """Take in rows that stand behind all others, and tell the columns. That costs the same
-        however many there are: nothing that stands before is looked at.
+        """Take in rows that stand behind all others, and tell the columns. An append costs the same
+        however many rows there are: nothing that stands before is looked at.
         """
         start = self._rows.extend(rows)
         self._times.extend(rows[:, ROW_TIME])
@@ -309,7 +309,7 @@ class Stores:
 
     def forget(self, horizons: dict[str, int]) -> None:
         """Forget rows older than the horizons of their types, where they are many; and strings.
-        They go when they are more than half.
+        Rows go when more than half are too old.
         """
         for name, store in self.of_type.items():
             old = int(np.searchsorted(store.times, horizons[name]))

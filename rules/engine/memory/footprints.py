@@ -45,9 +45,9 @@ def split(words: Int64s, things: Int64s, rules: Int64s, reaches: Int64s, count: 
     """The words of each thing, split among the rules that use it: float64[count].
 
     ``things``, ``rules`` and ``reaches`` int64[n] say which rule looks how far back in which thing;
-    where one does so several times, the farthest counts. They are split in proportion to how far
-    back each looks there: of a column that ``fire`` looks through for five minutes and ``flood``
-    for one, fire has five sixths.
+    where one does so several times, the farthest counts. A thing is split in proportion to how far
+    back each rule looks there: of a column that ``fire`` looks through for five minutes and
+    ``flood`` for one, fire has five sixths.
     """
     pairs, which = np.unique(things * count + rules, return_inverse=True)
     weights = np.zeros(len(pairs))

@@ -41,8 +41,9 @@ class Snapshot:
     """Plain data: arrays, texts and numbers. ``mark`` is how far the engine has come, in
     microseconds; ``form`` tells its tables.
 
-    An engine that is given it finds what the engine that it was taken of would have found. It is
-    taken between two advances, when nothing waits, and shares no memory with its engine.
+    An engine that is given it finds what the engine that it was taken of would have found. A
+    snapshot is taken between two advances, when nothing waits, and shares no memory with its
+    engine.
     """
 
     form: str

@@ -40,10 +40,11 @@ def uses_timer(rule: Rule) -> bool:
 
 
 def period(rule: Rule) -> int:
-    """The seconds between two ticks of a rule's Timer. It ticks at whole seconds at which every
-    field finer than the finest one that the terminator's own conditions mention is 0. ``day``,
-    ``month`` and ``D`` are all fields of a whole day, so any of them alone means midnight; without
-    conditions it ticks every second. Whether the conditions then hold is for the engine to say.
+    """The seconds between two ticks of a rule's Timer. A Timer ticks at whole seconds at which
+    every field finer than the finest one that the terminator's own conditions mention is 0.
+    ``day``, ``month`` and ``D`` are all fields of a whole day, so any of them alone means midnight;
+    without conditions it ticks every second. Whether the conditions then hold is for the engine to
+    say.
     """
     mentioned = {name for item in rule.conditions for name in _fields_in(item)}
     return min((_PERIODS[name] for name in mentioned if name in _PERIODS), default=_SECOND)

@@ -369,9 +369,9 @@ mean; and whether the runs are out of order. One is made for each event that com
 
 
 class Taken(Detections):
-    """Detections of which only the number is known until somebody asks for more. It is a value:
-    while anybody holds the columns they are never written again but to give codes of strings the
-    numbers of a dictionary, once.
+    """Detections of which only the number is known until somebody asks for more. Results are a
+    value: while anybody holds the columns they are never written again but to give codes of strings
+    the numbers of a dictionary, once.
     """
 
     # The fields are the slots of Detections, empty until ``__getattr__`` is asked for one.

@@ -24,8 +24,8 @@ class Part:
     """One engine, and its rules by name.
 
     ``used`` counts its rules by the names of the types that they use, ``defined`` by those that
-    they define. It costs what its rules do, and to take in the types that none of its rules has
-    used so far: so rules that look at the same events belong together.
+    they define. A part costs what its rules do, and what it takes to take in the types that none of
+    its rules has used so far: so rules that look at the same events belong together.
     """
 
     def __init__(self, engine: CdpEngine) -> None:
