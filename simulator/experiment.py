@@ -170,7 +170,7 @@ class Experiment(Network):
 
     @property
     def _is_expecting(self) -> bool:
-        """Whether some broker gives its clients time to come back (publishers, Law 2)."""
+        """Whether some broker gives its clients time to come back (publishers)."""
         agreed = (host.broker.agreed for host in self._running())
         return any(len(one.absent) > len(one.out_of_reach) for one in agreed)
 

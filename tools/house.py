@@ -62,9 +62,9 @@ class Bound(NamedTuple):
 
 
 BOUNDS: Mapping[str, Bound] = {
-    "lines of routing": Bound(34_963, 30_000),
+    "lines of routing": Bound(34_918, 30_000),
     "lines of rules/engine": Bound(24_660, 22_000),
-    "laws of the packages": Bound(288, 350),
+    "laws of the packages": Bound(253, 350),
     "names of several modules of routing": Bound(0, 0),
     "docstrings that begin with a pronoun": Bound(0, 0),
     "modules in import cycles": Bound(0, 0),

@@ -1,10 +1,10 @@
 """Arriving sinks: what comes for a durable sink while another broker hands it over to this one.
 
-Law: nothing leaves an arriving sink: it has no client and so no credit. When the durable sink is
-here it gets what this one has and the former broker had not: events behind those that had come
-there, and composite events from the time on up to which these were queued there. billing at b2 has
-had s to 11 and the Fires before 40 s; since it was asked b3 has gathered s 9 to 12 and the Fires of
-38 s and 41 s: behind what b2 has sent stand s 12 and the Fire of 41 s.
+Nothing leaves an arriving sink: it has no client and so no credit. When the durable sink is here it
+gets what this one has and the former broker had not: events behind those that had come there, and
+composite events from the time on up to which these were queued there. billing at b2 has had s to 11
+and the Fires before 40 s; since it was asked b3 has gathered s 9 to 12 and the Fires of 38 s and 41
+s: behind what b2 has sent stand s 12 and the Fire of 41 s.
 """
 
 from __future__ import annotations

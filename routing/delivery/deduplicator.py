@@ -1,17 +1,4 @@
-"""Published events that have come to this broker for its sinks.
-
-Law 1: each of them is offered to the sinks once. When everything that may have been lost is sent
-again (brokers.md section 5), what had come before is left out: a source's events come in the order
-of their numbers, so it is those up to the greatest. That is remembered of the last ``names_max``
-sources at least, and at most of twice as many. Temps 1 to 7 of s have come; 5 to 9 are sent again:
-sinks get 8 and 9.
-
-Law 2: events with ids of their own may come from several brokers, and from this broker's own
-clients too: a part of a source goes on elsewhere when its broker is lost, and sends again what it
-does not know that broker to have taken (routing.serving.parts). So it is always by its id that such
-an event is known, among the last ``ids_max`` at least, and at most twice as many. Flight LH1 came
-from b2, which failed; a part sends it again at b3: it is dropped.
-"""
+"""Published events that have come to this broker for its sinks."""
 
 from __future__ import annotations
 
@@ -24,7 +11,18 @@ from matcher.single import Single
 
 
 class Deduplicator:
-    """The greatest numbers that have come, by source, and the last ids."""
+    """The greatest numbers that have come, by source, and the last ids.
+
+    Each event is offered to the sinks once. When everything that may have been lost is sent again
+    (brokers.md section 5), what had come before is left out: a source's events come in the order of
+    their numbers, so it is those up to the greatest, which is remembered of the last ``names_max``
+    sources at least. Temps 1 to 7 of s have come; 5 to 9 are sent again: sinks get 8 and 9.
+
+    An event with an id of its own is always known by that, among the last ``ids_max`` at least: it
+    may come from several brokers, and from this broker's own clients too, since a part of a source
+    goes on elsewhere when its broker is lost, and sends again what it does not know that broker to
+    have taken (routing.serving.parts). Of either as many again are remembered at most.
+    """
 
     def __init__(self, ids_max: int, names_max: int) -> None:
         self._latest: dict[str, int] = {}
@@ -40,12 +38,12 @@ class Deduplicator:
 
     @property
     def remembered(self) -> int:
-        """How many ids are remembered (Law 2)."""
+        """How many ids are remembered."""
         return self._ids.remembered
 
     @property
     def sources(self) -> int:
-        """Of how many sources numbers are remembered (Law 1)."""
+        """Of how many sources numbers are remembered."""
         return len(self._older.keys() | self._latest.keys())
 
     @property

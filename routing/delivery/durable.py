@@ -1,34 +1,5 @@
 """Durable sinks: sinks that stay when their clients go, and forget nothing that was not
 acknowledged.
-
-Law 1: a durable sink is found by its name. Clients attach to it, each with credit of its own, and
-each event goes to one of them. While none is there its events wait in its queue, which has the
-bounds, and the choice of what happens there, that it was begun with.
-
-Law 2: its events are numbered from 1 on, in the order of delivery. An event stays until a client
-acknowledges it, by its number, alone or with others, and in any order: an acknowledgement says
-nothing of numbers that it does not name, nor of events that its client was not given. What a client
-had and did not acknowledge when it went comes again, marked so. Fires 1 to 5 were given to billing,
-which acknowledged 1 to 2 and 4, and died: the next client gets 3 and 5 again, then 6. So it does
-after a restart, as far as what was acknowledged alone has BEYOND_MAX runs at most; of others
-behind the events of these come again, too. What a client gives back (Nack) comes again after a
-time, which is forgotten at a restart; given as often as it may be, it moves to the dead letters,
-billing.dead, a sink to which nothing else comes.
-
-Law 3: what is queued, and up to which time composite events are, is kept together with what it was
-made from (routing.network.brokers.journal), and leaves once it is: else its number might mean
-another event when a power cut has undone it. After a restart rules are evaluated from that time on;
-composite events before it, found once more for the sake of others, are in the queue already, and
-are left out.
-
-Law 4: the first WINDOW events of a queue, about, are in memory; what is behind is in the store
-alone, and is read as those before it leave. billing is away for a million Fires: 1 to 8,192 are in
-memory, and when they have left 8,193 to 16,384 are read.
-
-Law 5: a queue has three bounds. Where it has too many events, or too many bytes in the store, the
-sources wait or the oldest are dropped, as was chosen; an event that has waited longer than its age
-may be is dropped in any case. What is dropped is counted, and said with the next delivery, also
-after a restart and at another broker; said twice where a broker is killed right then.
 """
 
 from __future__ import annotations
@@ -62,9 +33,9 @@ Handed = tuple[str, int]
 """A broker of a hand-over, and the number of the attempt."""
 NOBODY: Handed = ("", 0)
 WINDOW = 8_192
-"""Events of a queue that are in memory, about (Law 4)."""
+"""Events of a queue that are in memory, about: the first ones. Others are in the store alone."""
 BEYOND_MAX = 1_024
-"""Runs of numbers that the store has of what is acknowledged beyond events that are not (Law 2)."""
+"""Runs of numbers that the store has of what is acknowledged beyond events that are not."""
 
 
 class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
@@ -146,8 +117,12 @@ class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
 
 
 class QueueBounds(NamedTuple):
-    """The bounds of a durable sink's queue (Law 5): ``events``, ``bytes`` in the store and the
-    ``age_s`` of an event (None: any), and its choice.
+    """The bounds of a durable sink's queue: ``events``, ``bytes`` in the store and the ``age_s`` of
+    an event (None: any), and its choice. Where it has too many events, or too many bytes in the
+    store, the sources wait or the oldest are dropped, as was chosen; an event that has waited
+    longer than its age may be is dropped in any case. What is dropped is counted, and said with the
+    next delivery, also after a restart and at another broker; said twice where a broker is killed
+    right then.
     """
 
     when_full: WhenFull
@@ -217,7 +192,15 @@ class DurableClient(Attachment):
 
 
 class DurableSink(SharedSink[DurableClient]):
-    """One durable sink."""
+    """One durable sink.
+
+    It is found by its name. Clients attach to it, each with credit of its own, and each event goes
+    to one of them. Its events are numbered from 1 on, in the order of delivery. An event stays
+    until a client acknowledges it. Fires 1 to 5 were given to billing, which acknowledged 1 to 2
+    and 4, and died: the next client gets 3 and 5 again, then 6. So it does after a restart, as far
+    as what was acknowledged alone has BEYOND_MAX runs at most; of others behind the events of these
+    come again, too.
+    """
 
     def __init__(self, name: str, bounds: QueueBounds, keeper: SinkKeeper) -> None:
         super().__init__(KEY_PREFIX + name.encode(), name, bounds.when_full, bounds.events)
@@ -231,7 +214,7 @@ class DurableSink(SharedSink[DurableClient]):
         self.kept = 0
         """The number up to which the store has them, and they may leave."""
         self.floor = TIME_MIN
-        """Composite events before it were queued before a restart (Law 3)."""
+        """Composite events before it were queued before a restart."""
         self._found_to = TIME_MIN
         """The time behind the composite events that were queued once all sources had closed."""
         self.heir: Handed = NOBODY
@@ -256,7 +239,7 @@ class DurableSink(SharedSink[DurableClient]):
         self._recorded = 0
         """The number of the last event that ``keep`` was told."""
         self._beyond = 0
-        """The first number that is in the store alone (Law 4); 0: none is."""
+        """The first number that is in the store alone; 0: none is."""
         self._read_to = 0
         """The first number of the last record that is, or was, in memory."""
         self._known_to = 0
@@ -302,7 +285,7 @@ class DurableSink(SharedSink[DurableClient]):
         return self.attached.setdefault(peer, DurableClient(peer))
 
     def detach(self, peer: Peer) -> None:
-        """A client has gone: what it has not acknowledged comes again (Law 2)."""
+        """A client has gone: what it has not acknowledged comes again, marked so."""
         gone = self.attached.pop(peer)
         left = itertools.chain.from_iterable(one.pieces(self._done) for one in gone.given)
         again = [structs.replace(one, again=True) for one in left]
@@ -311,8 +294,9 @@ class DurableSink(SharedSink[DurableClient]):
         self._come_again(again)
 
     def acknowledge(self, peer: Peer, first: int, last: int) -> int:
-        """A client has dealt with the events of these numbers, as far as it was given them (Law 2);
-        how many that is, but for those of which it has said so before.
+        """A client has dealt with the events of these numbers, as far as it was given them; how
+        many that is, but for those of which it has said so before. An acknowledgement says nothing
+        of numbers that it does not name.
         """
         given = self.attached[peer].given
         begin, end = bisect_left(given, first, key=_last), bisect_right(given, last, key=_low)
@@ -324,8 +308,9 @@ class DurableSink(SharedSink[DurableClient]):
         return events
 
     def take_back(self, peer: Peer, nack: Nack) -> Sequence[Numbered]:
-        """A client gives events back, as far as it has them (Law 2); gives those that have been
-        given as often as they may be.
+        """A client gives events back, as far as it has them; gives those that have been given as
+        often as they may be. These come again after a time, which is forgotten at a restart; given
+        as often as they may be, they move to the dead letters.
         """
         given, first, last = self.attached[peer].given, nack.first, nack.last
         begin, end = bisect_left(given, first, key=_last), bisect_right(given, last, key=_low)
@@ -396,7 +381,10 @@ class DurableSink(SharedSink[DurableClient]):
         return new
 
     def keep(self, delivery_batch: Numbered) -> None:
-        """Events that are new are one record in the store, of the delivery batch's size."""
+        """Events that are new are one record in the store, of the delivery batch's size. Events
+        leave once that is kept with what they were made from (routing.network.brokers.journal):
+        else their numbers might mean other events when a power cut has undone it.
+        """
         self.stored_bytes += delivery_batch.size
         self._recorded = delivery_batch.last
         if self._beyond or self._here >= WINDOW:
@@ -421,7 +409,9 @@ class DurableSink(SharedSink[DurableClient]):
         self.bytes += sign * delivery_batch.size
 
     def _read(self) -> None:
-        """Read what follows in the store, where there is room for it (Law 4)."""
+        """Read what follows in the store, where there is room for it: billing is away for a million
+        Fires, 1 to 8,192 are in memory, and when they have left 8,193 to 16,384 are read.
+        """
         while self._beyond and self._here < WINDOW // 2 and self._beyond <= self.kept:
             records = self._keeper.read(self.name, self._read_to)
             if not records:  # a repair of the store has lost the last of them
@@ -528,7 +518,7 @@ class DurableSink(SharedSink[DurableClient]):
         is_next = following.low == self._taken[-1].last + 1  # a message has numbers without a gap
         return is_alike and is_next and following.first <= self.kept
 
-    # --- bounds (Law 5) ---
+    # --- bounds ---
 
     @property
     def is_over(self) -> bool:
@@ -617,9 +607,7 @@ class DurableSink(SharedSink[DurableClient]):
 
     @property
     def beyond(self) -> Iterator[NumberRun]:
-        """Runs of numbers behind ``acknowledged`` that are not to come again, so many as are kept
-        (Law 2).
-        """
+        """The runs behind ``acknowledged`` that are not to come again, as many as are kept."""
         return itertools.islice(self._done.within(self.acknowledged + 1, self.last), BEYOND_MAX)
 
     @property
@@ -648,7 +636,7 @@ class DurableSink(SharedSink[DurableClient]):
     def complete_to(
         self, complete_to: Callable[[Sequence[Any]], int], reached: Callable[[Any], int]
     ) -> int:
-        """Up to which time all composite events are queued (Law 3): as far as its rules have come,
+        """Up to which time all composite events are queued: as far as its rules have come,
         and where their sources have all closed, as far as these had ``reached`` before, or as was
         found, since other sources may come.
         """

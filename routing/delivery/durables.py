@@ -1,15 +1,4 @@
-"""The durable sinks of a broker, by name, and the clients that are attached to them.
-
-Law 1: a client asks for a durable sink by its name and gets the one that is there, with the bounds
-and the user that it was made with, or a new one. billing was made by alice to block at 1,000
-events: bob, and whoever asks for other bounds, are refused.
-
-Law 2: a name is one sink's in the network, which stays at the broker where it was made until that
-hands it over (routing.network.brokers.giver), and lets no client in while it is between the two;
-every broker tells all others which it has, in its link state (routing.overlay). billing is at b1:
-who asks b3 for it is refused, and told of b1. Made at two brokers in the moment that word takes, or
-while they are out of reach, it is two sinks.
-"""
+"""The durable sinks of a broker, by name, and the clients that are attached to them."""
 
 from __future__ import annotations
 
@@ -36,6 +25,11 @@ DurableChange: TypeAlias = messages.RemoveDurable | messages.KeepDurable | messa
 class Durables:
     """The durable sinks. ``keeper``: keeps them; None where there is no store, and so can be none
     of them.
+
+    A name is one sink's in the network, which stays at the broker where it was made until that
+    hands it over (routing.network.brokers.giver), and lets no client in while it is between the
+    two; every broker tells all others which it has, in its link state (routing.overlay). Made at
+    two brokers in the moment that word takes, or while they are out of reach, it is two sinks.
     """
 
     def __init__(self, sinks: Sinks, keeper: SinkKeeper | None = None) -> None:
@@ -81,7 +75,9 @@ class Durables:
     ) -> Interest:
         """Attach a client, with a filter that the sink has, or gets; Refusal, with nothing changed,
         when that is refused: a sink belongs to the user that has made it. Gives the subscription
-        with the client's own number.
+        with the client's own number. A client gets the sink that is there, with the bounds and the
+        user that it was made with, or a new one: billing was made by alice to block at 1,000
+        events, and bob, or whoever asks for other bounds, is refused.
         """
         keeper = self._keeper
         if keeper is None:

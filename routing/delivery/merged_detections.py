@@ -1,9 +1,4 @@
-"""Composite events of several brokers that come to one at once.
-
-Law: each rule's stay in their order, and the others' are not looked at: what order rules have among
-themselves (E4) is known to who delivers to sinks, and is his to make
-(:mod:`routing.delivery.sinks`).
-"""
+"""Composite events of several brokers that come to one at once."""
 
 from __future__ import annotations
 
@@ -13,7 +8,10 @@ from rules.engine.engine import Detections, one_by_one
 
 
 class MergedDetections(Detections):
-    """Detections one after another, each of them in order; ``order`` is that in which they came."""
+    """Detections one after another, each of them in order; ``order`` is that in which they came.
+    Each rule's stay in their order; what order rules have among themselves (E4) is known to who
+    delivers to sinks (:mod:`routing.delivery.sinks`).
+    """
 
     __slots__ = ()
 

@@ -1,7 +1,4 @@
-"""Remainders of deliveries: the events of a durable sink that a client was not given before.
-
-Law: an event keeps its number. Of Fires 7 to 10 a client had 8 and 10 before: 7 and 9 are left.
-"""
+"""Remainders of deliveries: the events of a durable sink that a client was not given before."""
 
 from __future__ import annotations
 
@@ -15,7 +12,8 @@ from routing.traced import traces_left
 
 class Remainder(Delivery, frozen=True, eq=False, gc=False, kw_only=True):
     """A Delivery without some of its events. ``numbers``: those of the events, in the order of
-    delivery.
+    delivery. An event keeps its number: of Fires 7 to 10 a client had 8 and 10 before, and 7 and 9
+    are left.
     """
 
     numbers: Int64s

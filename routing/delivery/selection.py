@@ -1,12 +1,4 @@
-"""The subscriptions of many sinks to one type, matched together (thesis 4.2).
-
-Law 1: what is found is what each filter finds alone. Filters that constraints can say stand in one
-matcher, which looks at few of them for each event; the others are evaluated one by one; and those
-without conditions match whatever comes.
-
-Law 2: nothing is done for a sink that wants none of the events, unless it has a filter that is
-evaluated alone.
-"""
+"""The subscriptions of many sinks to one type, matched together (thesis 4.2)."""
 
 from __future__ import annotations
 
@@ -37,7 +29,13 @@ _NONE = np.empty(0, np.int64)
 
 
 class Selection(Generic[_Sink]):
-    """Filters of one type by sink and number, matched as ``matching`` says."""
+    """Filters of one type by sink and number, matched as ``matching`` says.
+
+    It finds what each filter finds alone. Filters that constraints can say stand in one matcher,
+    which looks at few of them for each event; the others are evaluated one by one; and those
+    without conditions match whatever comes. Nothing is done for a sink that wants none of the
+    events, unless it has a filter that is evaluated alone.
+    """
 
     def __init__(self, matching: Matching = ON_PROCESSOR) -> None:
         self._matching = matching

@@ -1,14 +1,4 @@
-"""The sinks, each with its own bounded queue: a slow one slows nobody who did not ask for it.
-
-Law 1: a primitive event is due at once, in the order of its arrival; a composite event when the
-marks of all rules that define the sink's types have passed it (:mod:`routing.delivery.holdback`). A
-rule whose sources have all closed holds nothing back.
-
-Law 2: what is due goes out as far as the sink's credit reaches; the rest waits in its queue. When
-queue and held-back events exceed the sink's limit, its own choice decides: ``drop-oldest`` drops
-and counts, ``disconnect`` ends it, and ``block`` keeps its sources from getting more credit
-(:mod:`routing.serving.credit`), so its limit may be exceeded by what they may still have under way.
-"""
+"""The sinks, each with its own bounded queue: a slow one slows nobody who did not ask for it."""
 
 from __future__ import annotations
 
@@ -50,7 +40,16 @@ TURN = 16
 
 
 class Sinks:
-    """All sinks, and what is offered to them."""
+    """All sinks, and what is offered to them.
+
+    A primitive event is due at once, in the order of its arrival; a composite event when the marks
+    of all rules that define the sink's types have passed it (:mod:`routing.delivery.holdback`). A
+    rule whose sources have all closed holds nothing back. What is due goes out as far as the sink's
+    credit reaches; the rest waits in its queue. When queue and held-back events exceed the sink's
+    limit, its own choice decides: ``drop-oldest`` drops and counts, ``disconnect`` ends it, and
+    ``block`` keeps its sources from getting more credit (:mod:`routing.serving.credit`), so its
+    limit may be exceeded by what they may still have under way.
+    """
 
     def __init__(self, config: NodeConfig, deployments: Deployments) -> None:
         self.config = config

@@ -1,9 +1,9 @@
 """Records of durable sinks as stores of version 1 may have them, and what version 2 has for them.
 
-Law: a durable sink keeps its position over the change, and what waits for it its numbers. billing
-had acknowledged 2 of the 5 Fires that are queued in records 1 to 3 and 4 to 5: so it has in version
-2, where its records are of a kind of their own, with the time of the change as that at which they
-were queued.
+A durable sink keeps its position over the change, and what waits for it its numbers. billing had
+acknowledged 2 of the 5 Fires that are queued in records 1 to 3 and 4 to 5: so it has in version 2,
+where its records are of a kind of their own, with the time of the change as that at which they were
+queued.
 
 In version 1 some records are of the later form already, from which nothing follows here: the form
 of both versions is fixed, whatever ``records`` has by now.

@@ -1,9 +1,9 @@
 """Records of a broker in its store, as bytes and back: sources, what is known, and what is let go.
 
-Law: all else that a broker needs after a restart is found from these and from the log, by the
-replay that every other plan uses. b1 is killed: its store has source s1 with its last number, 7,
-and its promise, the rule fire, and the Temps that fire may still need. Started again, b1 is a
-broker that was out of reach for a while and whose sources have lost their links.
+All else that a broker needs after a restart is found from these and from the log, by the replay
+that every other plan uses. b1 is killed: its store has source s1 with its last number, 7, and its
+promise, the rule fire, and the Temps that fire may still need. Started again, b1 is a broker that
+was out of reach for a while and whose sources have lost their links.
 
 =============  =================  ==========================================================
 kind           key                value

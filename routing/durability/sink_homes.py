@@ -1,9 +1,4 @@
-"""Homes of the durable sinks of other brokers, as these tell them, and as the store has them.
-
-Law: a broker that is started again remembers the durable sinks of another broker until it hears of
-that one, or would have forgotten it. b3 has billing, and all brokers start again after a failure of
-the power. b1 is there first: it refuses a client that asks for billing, and names b3.
-"""
+"""Homes of the durable sinks of other brokers, as these tell them, and as the store has them."""
 
 from __future__ import annotations
 
@@ -15,7 +10,11 @@ from routing.storage import Put
 
 
 class SinkHomes:
-    """Where the durable sinks of other brokers are. ``overlay`` hears of these."""
+    """Where the durable sinks of other brokers are. ``overlay`` hears of these. A broker that is
+    started again remembers them until it hears of that one, or would have forgotten it. b3 has
+    billing, and all brokers start again after a failure of the power. b1 is there first: it refuses
+    a client that asks for billing, and names b3.
+    """
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay

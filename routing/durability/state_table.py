@@ -1,16 +1,5 @@
 """States of the rules whose memory no window bounds, as a broker keeps them for whoever evaluates
 them next (routing.partition.rule_states).
-
-Law 1: a state says all that a rule has found before its *mark*, as far back as anybody needs it. It
-is taken in where it begins with the rule, or where the state that there is ends, or before that.
-fire is known up to 30 s: what is found from 20 s to 40 s is taken in, what is from 35 s on is not.
-
-Law 2: who has let go of events for the sake of a state has that state. So a broker goes by its own
-states when it lets go, and by the latest that any broker has when rules begin anew.
-
-Law 3: what is taken in stays in one piece, is kept in the store so, and goes when all of it is
-earlier than the rules of its group see. r1 finds Spreads of single Cs, r3 of the Spreads of 3 s: at
-11 s a Spread of r1 from 8 s stays.
 """
 
 from __future__ import annotations
@@ -45,7 +34,12 @@ class StatePiece:
 
 
 class StateTable:
-    """Owner of the states that a broker has."""
+    """Owner of the states that a broker has.
+
+    A state says all that a rule has found before its *mark*, as far back as anybody needs it. A
+    broker that has let go of events for the sake of a state has that state: it goes by its own
+    states when it lets go, and by the latest that any broker has when rules begin anew.
+    """
 
     def __init__(self) -> None:
         self._pieces: dict[str, list[StatePiece]] = {}
@@ -72,7 +66,10 @@ class StateTable:
         self._add(StatePiece(number, state))
 
     def take(self, state: RuleState) -> None:
-        """Take in what a rule has found (Law 1)."""
+        """Take in what a rule has found, where that begins with the rule, or where the state that
+        there is ends, or before that. fire is known up to 30 s: what is found from 20 s to 40 s is
+        taken in, what is from 35 s on is not.
+        """
         known = self._marks.get(state.rule, TIME_MIN)
         if state.since > known:
             return
@@ -127,8 +124,9 @@ class StateTable:
                 yield RuleState(rule, TIME_MIN, mark)
 
     def let_go(self, rules: Sequence[Deployed], starts: Mapping[str, int]) -> None:
-        """Let go of what is earlier than the rules of its group see, each from its start (Law 3).
-        ``rules``: all that there are.
+        """Let go of what is earlier than the rules of its group see, each from its start.
+        ``rules``: all that there are. A piece stays whole, and goes when all of it is earlier: r1
+        finds Spreads of single Cs, r3 of the Spreads of 3 s: at 11 s a Spread of r1 from 8 s stays.
         """
         if not self._pieces:
             return

@@ -1,27 +1,10 @@
 """A broker's part where events have the times at which they come (``ordering = "arrival"``).
 
 The thesis's T-Rex evaluates events as they come; so does this evaluator, for immediacy. There are
-no marks, and nothing waits but for what was asked for (Law 3).
-
-Law 1: an event that a rule here uses is stamped when it comes, later than any before it: that is
-its time to the rules, their windows and their composite events. Its own time is not looked at. What
-comes together keeps the order of its sources. So the results are what one engine gives for the
-events in the order and at the times in which they came here. A Temp of 9 s and one of 8 s come at
-10 s: to rules they are of 10 s and 1 us later.
+no marks, and nothing waits but for what was asked for.
 
 Fragments let pass whatever satisfies static conditions, since how far two events are apart is
 decided here and nowhere below.
-
-Law 2: a rule sees what comes from its deployment on. One that moves to another broker begins with
-nothing there, and what is under way when the tree changes is lost: exactness is what the other
-ordering is for. fire moves from b2 to b1: a Smoke after that finds no Temp of before.
-
-Law 3: of rules that are pulled (7.3.7) what waits below has the times at which it came there, by
-the clock of the broker there; the clocks of brokers must agree as far as windows matter. What is
-asked for of the past comes with these times, and its End behind it, until when the instants from
-the master on wait for it. What comes in a window that is open comes as if it were pushed. So it is
-as near to the results without pulling as delays are short beside windows. A Temp waits at b3 from
-10 s; a Smoke at 12 s asks for it: it is of 10 s.
 """
 
 from __future__ import annotations
@@ -62,7 +45,10 @@ class ArrivalEvaluator(TreeEvaluator):
         """Everything earlier has been evaluated; what comes is later than that."""
 
     def begin_anew(self, resumed: Mapping[str, ResumedRule] = NOTHING_RESUMED) -> None:
-        """Nothing begins anew (Law 2)."""
+        """Nothing begins anew: a rule that moves to another broker begins with nothing there, and
+        what is under way when the tree changes is lost. Exactness is what the other ordering is
+        for. fire moves from b2 to b1: a Smoke after that finds no Temp of before.
+        """
 
     def push(self, batches: Iterable[EventBatch], *, fresh: bool = True) -> None:
         """Take events in, of local sources or from a child; ``fresh`` as in Forward."""
@@ -72,7 +58,13 @@ class ArrivalEvaluator(TreeEvaluator):
             self.has_news = True
 
     def take(self, child: str, message: Forward, now: float) -> None:
-        """Take in what a child has sent, perhaps of what has waited there (Law 3)."""
+        """Take in what a child has sent, perhaps of what has waited there: that has the times at
+        which it came there, by the clock of the broker there, and its End behind it, until when the
+        instants from the master on wait for it. What comes in a window that is open comes as if it
+        were pushed. So it is as near to the results without pulling as delays are short beside
+        windows, if clocks agree as far as these matter. A Temp waits at b3 from 10 s; a Smoke at 12
+        s asks for it: it is of 10 s.
+        """
         if message.came is not None:
             times = np.frombuffer(message.came, "<i8").astype(np.int64)
             self._come.append((message.batches, False, times))
@@ -143,7 +135,11 @@ class ArrivalEvaluator(TreeEvaluator):
 
 
 def stamped(batches: Sequence[EventBatch], first: int) -> list[EventBatch]:
-    """Events that come together, at times from ``first`` on, each its own."""
+    """Events that come together, at times from ``first`` on, each its own. Such a time is that of
+    the event to rules, their windows and their composite events; its own is not looked at. So the
+    results are what one engine gives for the events in the order and at the times in which they
+    came here. A Temp of 9 s and one of 8 s come at 10 s: to rules they are of 10 s and 1 us later.
+    """
     count = sum(map(len, batches))
     order = in_sequence(batches)
     times: Int64s = np.arange(first, first + count)

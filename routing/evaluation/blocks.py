@@ -1,10 +1,4 @@
-"""Events that are kept in the order in which they came, in blocks.
-
-Law: to look at what is kept costs little for each block, and to let go of events what these cost:
-of 200,000 Temps that came one by one there are 800 blocks. So the events of a type go from a block
-together, when the last may; and those of a full block that have been sent are packed, for they take
-a quarter of the memory then.
-"""
+"""Events that are kept in the order in which they came, in blocks."""
 
 from __future__ import annotations
 
@@ -83,7 +77,10 @@ class Block:
 
 class KeptEvents:
     """Events in the order in which they came: at most ``events_max``, the oldest give way beyond
-    that. ``least``: blocks have no more.
+    that. ``least``: blocks have no more. To look at them costs little for each block, and to let go
+    of events what these cost: of 200,000 Temps that came one by one there are 800 blocks. So the
+    events of a type go from a block together, when the last may; and those of a full block that
+    have been sent are packed, for they take a quarter of the memory then.
     """
 
     def __init__(self, events_max: int, least: int) -> None:

@@ -1,9 +1,4 @@
-"""Composite events that an engine has found, as they go on from there.
-
-Law: they are the same events in the same order, whatever form they go on in. On a live link an
-advance finds a Fire, or a Fire and an Alarm: each goes on alone as the bytes that it crosses links
-in (:mod:`routing.wire.composites`). What comes in numbers stays in columns.
-"""
+"""Composite events that an engine has found, as they go on from there."""
 
 from __future__ import annotations
 
@@ -15,7 +10,11 @@ from rules.engine.results.taken import Taken
 
 
 def as_found(detections: Detections) -> Detections:
-    """The detections of an advance, in the form that costs least from here on."""
+    """The detections of an advance, in the form that costs least from here on. They are the same
+    events in the same order. On a live link an advance finds a Fire, or a Fire and an Alarm: each
+    goes on alone as the bytes that it crosses links in (:mod:`routing.wire.composites`). Many
+    events stay in columns.
+    """
     if type(detections) is not Taken:
         return detections
     alone = detections.alone(CAUSES_MAX)

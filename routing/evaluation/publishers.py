@@ -1,16 +1,4 @@
-"""The local sources of a broker that evaluates its part of the rules, by what they publish.
-
-Law 1: the mark of a type is the least promise of those who publish it: CLOSED once nobody does, the
-beginning of time while somebody has asked whether they may. It is worked out again only when one of
-them may say something else. s1 promises Temp up to 40 s, s2 up to 35 s: b3 says 35 s, and CLOSED
-when both have gone.
-
-Law 2: what the plan says that this broker publishes, and nobody here has published, has been
-published here before the broker lost its memory, or by others who are gone, and has closed. Where
-the plan says that somebody may still come back to publish it (messages.Plan), nothing is said of
-it, as if a source had lost its link. b3 is back without its memory: by the plan Temp is published
-there, and waits for s1.
-"""
+"""The local sources of a broker that evaluates its part of the rules, by what they publish."""
 
 from __future__ import annotations
 
@@ -32,7 +20,7 @@ class Publishers:
         self._asked: list[str] = []
         """Types that a source has asked to publish, each once for every request."""
         self.waited_for: frozenset[str] = frozenset()
-        """Types that somebody may come back to publish (Law 2)."""
+        """Types that somebody may come back to publish."""
         self.leaving: list[Source] = []
         """The sources that ``take_leaving`` has to look at."""
         self.forgets = False
@@ -91,7 +79,11 @@ class Publishers:
         self.touch()
 
     def follow(self, names: Iterable[str], waited_for: Iterable[str]) -> None:
-        """By the plan these types are published here, and those waited for (Law 2)."""
+        """By the plan these types are published here, and those waited for. A type that nobody here
+        has published has been published before the broker lost its memory, or by others who are
+        gone, and has closed. Of one that somebody may still come back to publish nothing is said,
+        as if a source had lost its link.
+        """
         for name in names:
             self._of.setdefault(name, {})
         self.waited_for = frozenset(waited_for)
@@ -143,7 +135,11 @@ class Publishers:
     # --- what they say ---
 
     def say(self) -> Mapping[str, int] | None:
-        """Law 1, where it may be news; None where it is not."""
+        """The marks of types, where they may be news; None where they are not. A mark is the least
+        promise of those who publish the type: CLOSED once nobody does, the beginning of time while
+        somebody has asked whether they may. s1 promises Temp up to 40 s, s2 up to 35 s: b3 says 35
+        s, and CLOSED when both have gone.
+        """
         if self._is_said_anew:
             inputs = {name: self._said_of(name) for name in self._of}
             for name in (*self._asked, *self.waited_for):

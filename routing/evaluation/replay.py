@@ -1,20 +1,4 @@
-"""Events that are sent along a tree once more, or late, slice by slice.
-
-Law 1: what waits is handed over in the order in which it came, about SLICE_EVENTS events at a time,
-and what comes meanwhile stands behind it. So nobody beyond ever holds all of it at once, and the
-broker looks at its links between two slices. 100,000 Temps are kept: 4,096 go, then the next.
-
-Law 2: a mark that is said meanwhile is not beyond what still waits of its type. Temp is promised up
-to 40 s, and the first Temp that waits is of 7 s: 7 s is said. So windows that are complete are let
-go while the rest is on its way.
-
-Law 3: what everybody has got who wanted it is sent once more for rules alone: it is not ``fresh``.
-fire moves to b1: the Temps of b3 go there again, and to no sinks.
-
-Law 4: what is yet to be read from elsewhere (durability.past) goes before all that waits, a slice
-at a time, too, and for rules alone. fire holds since yesterday: the log of b3 is read, then the
-Temps go that b3 keeps.
-"""
+"""Events that are sent along a tree once more, or late, slice by slice."""
 
 from __future__ import annotations
 
@@ -39,7 +23,7 @@ HasRoom = Callable[[str], bool]
 
 
 class Unread(Protocol):
-    """Events that are yet to be read (Law 4)."""
+    """Events that are yet to be read."""
 
     def __bool__(self) -> bool:
         """Whether anything may be unread."""
@@ -73,7 +57,14 @@ class _Slice:
 
 
 class Replay:
-    """The events that wait to be sent along one tree."""
+    """The events that wait to be sent along one tree.
+
+    What waits is handed over in the order in which it came, about SLICE_EVENTS events at a time,
+    and what comes meanwhile stands behind it. So nobody beyond ever holds all of it at once, and
+    the broker looks at its links between two slices. What everybody has got who wanted it is sent
+    once more for rules alone: it is not ``fresh``. fire moves to b1: the Temps of b3 go there
+    again, and to no sinks.
+    """
 
     def __init__(self) -> None:
         self._slices: deque[_Slice] = deque()
@@ -87,7 +78,7 @@ class Replay:
 
     @property
     def fresh_messages(self) -> int:
-        """How many of the messages that wait are fresh (Law 3)."""
+        """How many of the messages that wait are fresh."""
         return sum(len(one.messages) for one in self._slices if one.is_fresh)
 
     def add(self, batches: Sequence[EventBatch], *, fresh: bool = True) -> None:
@@ -100,7 +91,9 @@ class Replay:
         self._least = None
 
     def begin_with(self, unread: Unread | None) -> None:
-        """Have this, if there is anything, read before all that waits (Law 4)."""
+        """Have this, if there is anything, read before all that waits: fire holds since yesterday,
+        and the log of b3 is read, then the Temps go that b3 keeps.
+        """
         self._unread = unread
 
     def take(self) -> tuple[_Parts, bool]:
@@ -115,7 +108,10 @@ class Replay:
         return packed_parts(first.messages), first.is_fresh
 
     def bounded(self, marks: Mapping[str, int]) -> Mapping[str, int]:
-        """Marks of types, none of them beyond what waits (Law 2)."""
+        """Marks of types, none of them beyond what waits: Temp is promised up to 40 s, and the
+        first Temp that waits is of 7 s: 7 s is said. So windows that are complete are let go
+        meanwhile.
+        """
         if self._unread is None and not self._slices:  # common
             return marks
         if self._least is None:

@@ -1,18 +1,17 @@
 """Skew: events that wait at one broker for slow ones (brokers.md section 5).
 
-Law 1: of types that are looked at together for a rule, by its evaluation here or by a fragment,
-what comes is kept until the slowest who brings one of them has come as far. They *lag* once events
-have come that are more than ``lead_max_s`` beyond that. From then on, for as long as they are
-looked at here, their sources are to wait whenever they are so far ahead (back_pressure). What a
-fragment keeps until it is asked for (7.3.7) is kept until masters have come as far. That lags in
-the same way, but its own sources alone are to wait, and only until it is within three quarters of
-the lead. What lagged before a plan does so from where it was until those who bring the types have
-spoken again. Smokes have come to 90 s, Temps to 20 s, the lead is 60 s: sources of Smoke wait
-beyond 80 s, after a plan as well, be it that nobody has spoken of Temp yet.
+Of types that are looked at together for a rule, by its evaluation here or by a fragment, what comes
+is kept until the slowest who brings one of them has come as far. They *lag* once events have come
+that are more than ``lead_max_s`` beyond that. From then on, for as long as they are looked at here,
+their sources are to wait whenever they are so far ahead (back_pressure). What a fragment keeps
+until it is asked for (7.3.7) is kept until masters have come as far. That lags in the same way, but
+its own sources alone are to wait, and only until it is within three quarters of the lead. What
+lagged before a plan does so from where it was until those who bring the types have spoken again.
+Smokes have come to 90 s, Temps to 20 s, the lead is 60 s: sources of Smoke wait beyond 80 s, after
+a plan as well, be it that nobody has spoken of Temp yet.
 
-Law 2: types that nobody publishes, or nobody any more, hold up nothing; nor do rules that wait for
-such types, be it through others, or that have ended. Nothing here depends on the clock. Nobody
-publishes Temp: Smokes go on, however far.
+Types that nobody publishes, or nobody any more, hold up nothing; nor do rules that wait for such
+types, be it through others, or that have ended. Nothing here depends on the clock.
 
 Where masters wait to be asked for, who asks is told how far what is kept has come, each quarter of
 the lead (pulling). An evaluator looks when events of a type have come that are a quarter

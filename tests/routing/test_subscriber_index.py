@@ -1,4 +1,4 @@
-"""Subscriptions matched together find what each finds alone (SubscriberIndex; Selection, Law 1)."""
+"""Subscriptions matched together find what each finds alone (SubscriberIndex; Selection)."""
 
 from collections.abc import Iterable
 from random import Random

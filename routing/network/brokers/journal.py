@@ -337,7 +337,7 @@ class Journal:
         return self._detection.reached(deployed.rule.name)
 
     def _release(self, sink: DurableSink, number: int) -> None:
-        """Let what is kept leave (routing.delivery.durable, Law 3)."""
+        """Let what is kept leave (routing.delivery.durable)."""
         if sink.name in self.durables:
             sink.kept = number
             self._context.sinks.touch(sink)

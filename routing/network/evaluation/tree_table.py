@@ -120,7 +120,7 @@ class TreeTable:
         self.replace(standing)
 
     def _evaluator_for(self, root: str) -> TreeEvaluator:
-        """An evaluator for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
+        """An evaluator for a tree; by arrival, what goes on goes on (arrival)."""
         old, ahead = self.trees.get(root), self._ahead.pop(root, None)
         if self._by_arrival and old is not None:
             return old.evaluator
