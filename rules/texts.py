@@ -9,6 +9,7 @@ import math
 import re
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from matcher.model import Value
 from rules.patience import PATIENCE
@@ -129,6 +130,7 @@ def results_of(function: TextFunction, texts: Sequence[str]) -> list[Value | Non
         return list(map(_is_in(function.network), texts))
     if function.pattern is None:
         return list(map(_BY_NAME[function.name], texts))
+    _arrow()  # its import, of a tenth of a second, is no time of the pattern's
     looked = ["" if len(text) > TEXT_MAX else text for text in texts]
     found = PATIENCE.evaluate(
         function.pattern, looked, functools.partial(_found, pattern=function.pattern)
@@ -141,15 +143,21 @@ def results_of(function: TextFunction, texts: Sequence[str]) -> list[Value | Non
     ]
 
 
+def _arrow() -> tuple[Any, Any]:
+    """Arrow and its functions, which are imported when a pattern is first used."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pa, pc
+
+
 def _found(texts: Sequence[str], pattern: str) -> list[Value | None]:
     """Whether a pattern is found in each of these texts.
 
     The array is made of its buffers: ``pa.array`` imports pandas if it is installed, and nobody is
     served for those seconds.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    pa, pc = _arrow()
     encoded = [text.encode() for text in texts]
     ends = array("q", [0, *itertools.accumulate(map(len, encoded))])
     buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
