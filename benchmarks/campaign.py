@@ -26,7 +26,17 @@ import typer
 
 from benchmarks.processes import stop_children_on_sigterm
 
-CAMPAIGNS = ("soak", "kill", "faults", "connected", "spark_kill", "load", "overload", "steps")
+CAMPAIGNS = (
+    "soak",
+    "kill",
+    "faults",
+    "connected",
+    "spark_kill",
+    "spark_hour",
+    "load",
+    "overload",
+    "steps",
+)
 """Modules of this folder with ``campaign``."""
 
 

@@ -1,6 +1,6 @@
 """An hour of ``detect_stream`` with a million keys: does its state stay flat, does it keep up?
 
-    python -m benchmarks.spark_hour --folder F [--minutes 60] [--keys 1000000] [--rate 3000]
+    python -m benchmarks.campaign spark_hour [--minutes 60] [--keys 1000000] [--rate 3000]
 
 Files of readings are written every five seconds, of keys in no order; one query runs the rule of
 ``benchmarks.spark_scale`` over them, a micro-batch each half minute, with a window of twenty
@@ -9,29 +9,28 @@ checkpoint each time. A line for each minute: rows behind, seconds of the last m
 state as Spark counts it, the checkpoint on the disk, memory of Java and of Python's workers.
 
 At the end ``detect_remaining`` gives what still waits, and all that was found is compared with
-``detect`` over the files. Exit status 1 if anything is lost, twice or wrong.
+``detect`` over the files.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from typer import Option
 
-from benchmarks.processes import stop_children_on_sigterm
+from benchmarks.campaign import Outcome, Worker, faults_of
 from benchmarks.spark_scale import SWING, WITHIN_S
 
 LOT_S, TRIGGER, DISORDER = 5, "30 seconds", "10 s"
@@ -39,20 +38,19 @@ RULE = SWING.replace(f"{WITHIN_S} s", "20 min")
 SCHEMA = "time timestamp, area string, room long, value double, dry boolean, sequence long"
 
 
-class Files(threading.Thread):
-    """Files of readings, one a lot, until it is told to end; ``count`` readings are written."""
+class Files(Worker):
+    """Files of readings, one a lot; ``count`` readings are written."""
 
     def __init__(self, folder: Path, rate: int, keys: int) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._folder, self._rate, self._keys = folder, rate, keys
-        self._ends = threading.Event()
         self._random = np.random.default_rng(1)
         self.count = 0
 
     def run(self) -> None:
         """Keep to the rate by the clock."""
         due = time.monotonic()
-        while not self._ends.wait(max(0.0, due - time.monotonic())):
+        while not self.ending.wait(max(0.0, due - time.monotonic())):
             due += LOT_S
             rows = self._rate * LOT_S
             numbers = np.arange(self.count, self.count + rows)
@@ -73,11 +71,6 @@ class Files(threading.Thread):
             pq.write_table(table, whole)
             whole.rename(self._folder / f"{self.count:09}.parquet")
             self.count += rows
-
-    def end(self) -> None:
-        """Write no more."""
-        self._ends.set()
-        self.join()
 
 
 def streamed(session: Any, folder: Path, **trigger: Any) -> Any:
@@ -110,8 +103,14 @@ def drive(folder: Path) -> None:
 def started(folder: Path) -> subprocess.Popen[bytes]:
     (folder / "stop").unlink(missing_ok=True)
     log = (folder / "driver.log").open("a")
-    command = [sys.executable, "-m", "benchmarks.spark_hour", "--folder", str(folder), "--drive"]
+    command = [sys.executable, "-m", "benchmarks.spark_hour", str(folder)]
     return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+
+def stopped(folder: Path, driver: subprocess.Popen[bytes]) -> None:
+    """Let the query end behind a micro-batch."""
+    (folder / "stop").touch()
+    driver.wait()
 
 
 def told(folder: Path, process: int, written: int) -> str:
@@ -175,27 +174,17 @@ def compared(folder: Path) -> tuple[int, int, int]:
     return len(ids), len(ids ^ counts.keys()), sum(count > 1 for count in counts.values())
 
 
-def main() -> int:
-    """Run an hour; the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--keys", type=int, default=1_000_000)
-    parser.add_argument("--rate", type=int, default=3_000, help="readings a second")
-    parser.add_argument("--drive", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    folder: Path = asked.folder
-    if asked.drive:
-        drive(folder)
-        return 0
-    stop_children_on_sigterm()
-    (folder / "in").mkdir(parents=True)
-    files = Files(folder / "in", asked.rate, asked.keys)
+def campaign(
+    folder: Path,
+    minutes: int = 60,
+    keys: int = 1_000_000,
+    rate: Annotated[int, Option(help="Readings a second.")] = 3_000,
+) -> Iterator[Outcome]:
+    """One hour."""
+    (folder / "in").mkdir()
+    files = Files(folder / "in", rate, keys)
     files.start()
     driver = started(folder)
-    minutes = round(asked.minutes)
     for minute in range(1, minutes + 1):
         time.sleep(60)
         print(f"{minute:>3} min: {told(folder, driver.pid, files.count)}", flush=True)
@@ -205,18 +194,15 @@ def main() -> int:
             print("the driver is killed, and started again", flush=True)
             driver = started(folder)
         elif minute == 2 * minutes // 3:
-            (folder / "stop").touch()
-            driver.wait()
+            stopped(folder, driver)
             print("the query is stopped, and started again", flush=True)
             driver = started(folder)
     files.end()
-    (folder / "stop").touch()
-    driver.wait()
+    stopped(folder, driver)
     count, wrong, twice = compared(folder)
-    found = f"{count:,} composite events; {wrong} lost or wrong; {twice} twice"
-    print(f"{files.count:,} readings; {found}")
-    return int(wrong > 0 or twice > 0)
+    said = f"{files.count:,} readings; {count:,} composite events"
+    yield Outcome(said, faults_of({"lost or wrong": wrong, "twice": twice}))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    drive(Path(sys.argv[1]))
