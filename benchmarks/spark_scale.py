@@ -168,7 +168,7 @@ for name, value in {
 }.items():
     tables.get_config().set(name, value)
 tables.execute_sql(f'''CREATE TABLE reading (
-    at BIGINT, area STRING, `value` DOUBLE, `time` AS TO_TIMESTAMP_LTZ(at, 3),
+    ms BIGINT, area STRING, `value` DOUBLE, `time` AS TO_TIMESTAMP_LTZ(ms, 3),
     WATERMARK FOR `time` AS `time` - INTERVAL '1' SECOND
 ) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')''')
 begun = time.perf_counter()
@@ -176,7 +176,7 @@ found = tables.execute_sql(f'''SELECT area, before_, after_ FROM reading MATCH_R
     PARTITION BY area ORDER BY `time`
     MEASURES B.`value` AS before_, N.`value` AS after_
     ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW
-    PATTERN (B O*? N) WITHIN INTERVAL '{within}' SECOND
+    PATTERN (B O*? N) WITHIN INTERVAL '{within}' SECOND(3, 3)
     DEFINE B AS B.`value` < 0.1, O AS O.`value` BETWEEN 0.1 AND 0.9, N AS N.`value` > 0.9
 )''')
 count = 0

@@ -42,4 +42,4 @@ def _load_all(types: Iterable[EventType], rules: Iterable[RuleFacts]) -> Iterato
     """As ``known_rules.load_ahead`` where no other broker is in the same process."""
     schemas = {schema.name: schema for schema in types}
     for facts in rules:
-        yield known_rules._rule(facts.id, facts.text, schemas)
+        yield known_rules._rule(facts, schemas)

@@ -546,14 +546,23 @@ class CdpEngine(Catalogued):
         self._overruns.append(Overrun(name, counters[layout.INSTANT], self._yield_max))
 
     def _end_slow(self) -> None:
-        """Let rules end whose patterns take too long: at their marks, before any is evaluated."""
-        functions, self._strings.given_up = dict.fromkeys(self._strings.given_up), []
-        for name, (linked, *_) in self._linker.linked.items():
-            slow = [one for one in functions if linked.deployed.rule.uses(one)]
-            if slow and not self._catalogue.has_ended(name):
-                self._linker.end(self._catalogue.end(name))
-                last = max(self.mark(name), TIME_MIN + 1) - 1
-                self._overruns.append(Overrun(name, last, pattern=slow[0].pattern))
+        """Let rules end whose owners have no time left for a pattern: at their marks, before any
+        event is evaluated. A pattern that rules of others have, too, is worked out at their cost.
+        """
+        for function in dict.fromkeys(self._strings.given_up):
+            owners: dict[str | None, list[str]] = {}
+            for name, (linked, *_) in self._linker.linked.items():
+                rule = linked.deployed.rule
+                if rule.uses(function) and not self._catalogue.has_ended(name):
+                    owners.setdefault(rule.owner, []).append(name)
+            for owner, names in owners.items():
+                if self._strings.is_paid(function, owner):
+                    break
+                for name in names:
+                    self._linker.end(self._catalogue.end(name))
+                    last = max(self.mark(name), TIME_MIN + 1) - 1
+                    self._overruns.append(Overrun(name, last, pattern=function.pattern))
+        self._strings.given_up.clear()
 
     def finish(self) -> Detections:
         """The third step: what was detected."""

@@ -13,9 +13,9 @@ from matcher.model import EventType
 JUNK = EventType.of("Junk", text="string", value="int")
 SLOW = " or ".join(f'text matches "[ab]*a[abc]{{14}}{n}x"' for n in range(60))
 QUICK = 'text matches "[0-9]x$"'
-RIGHTS = KEYS.replace('"alice.key"\n', '"alice.key"\npublish = ["*"]\nsubscribe = ["*"]\n').replace(
-    '["bob.key"]\n',
-    '["bob.key"]\nsubscribe = ["*"]\ndefine = ["B*"]\ndeploy = ["b*"]\ncommands = ["*"]\n',
+RULES = 'subscribe = ["*"]\ndefine = ["B*"]\ndeploy = ["b*"]\ncommands = ["*"]\n'
+RIGHTS = KEYS.replace('"alice.key"\n', f'"alice.key"\npublish = ["*"]\n{RULES}').replace(
+    '["bob.key"]\n', f'["bob.key"]\n{RULES}'
 )
 EVENTS = 8
 
@@ -67,20 +67,16 @@ def test_filters_of_a_user_whose_patterns_take_long_are_paused_by_name(folder):
         broker(*flags_of(folder)) as (_, endpoint),
         Publisher(endpoint, name="p", types=[JUNK], **alice) as source,
         Subscriber(endpoint, f"Junk(not ({SLOW}))", **bob) as slow,
-        Subscriber(endpoint, f"Junk(not {QUICK})", **bob) as quick,
         Subscriber(endpoint, f"Junk(not {QUICK})", **alice) as other,
     ):
         for value, text in enumerate(texts(EVENTS)):
             source.publish("Junk", text=text, value=value)
-        for sink in (quick, other):  # one of the same user, too: its pattern was never slow
-            assert [sink.receive(timeout_s=60).data["value"] for _ in range(EVENTS)] == [
-                *range(EVENTS)
-            ]
+        found = [other.receive(timeout_s=60).data["value"] for _ in range(EVENTS)]
+        assert found == [*range(EVENTS)]
         values = values_of(slow)
         assert values == [*range(len(values))]  # those of its burst, and no others
         assert len(values) < EVENTS
         assert "patterns (matches) of its user have taken more than" in slow.paused[1]
-        assert not quick.paused
         assert not other.paused
 
 
@@ -90,10 +86,16 @@ def test_rules_of_a_user_whose_patterns_take_long_end_by_name(folder):
         broker(*flags_of(folder)) as (_, endpoint),
         Publisher(endpoint, name="p", types=[JUNK], increasing=True, **alice) as source,
         RuleManager(endpoint, **bob) as manager,
+        RuleManager(endpoint, **alice) as others,
     ):
+        condition = f"not {QUICK}"  # which both have
         manager.add(
-            f"rule bad: define Bad(v: int) from Junk(not ({SLOW})) as j where v = j.value\n"
-            f"rule brief: define Brief(v: int) from Junk(not {QUICK}) as j where v = j.value"
+            f"rule bad: define Bad(v: int) from Junk({condition}, not ({SLOW})) as j "
+            f"where v = j.value\n"
+            f"rule busy: define Busy(v: int) from Junk({condition}) as j where v = j.value"
+        )
+        others.add(
+            f"rule brief: define Brief(v: int) from Junk({condition}) as j where v = j.value"
         )
         with (
             Subscriber(endpoint, "Bad", **bob) as bad,
@@ -105,10 +107,12 @@ def test_rules_of_a_user_whose_patterns_take_long_end_by_name(folder):
             found = [brief.receive(timeout_s=60).data["v"] for _ in range(EVENTS)]
             assert found == [*range(EVENTS)]
             await_that(lambda: manager.status()["overruns"])
-            (told,) = manager.status()["overruns"]
-            assert told.startswith("rule bad has ended at ")
-            assert "patterns (matches) of its user have taken more than" in told
-            await_that(lambda: [one["name"] for one in manager.list()] == ["brief"])
+            overruns = manager.status()["overruns"]
+            assert any(told.startswith("rule bad has ended at ") for told in overruns)
+            for told in overruns:
+                assert "patterns (matches) of its user have taken more than" in told
+            await_that(lambda: "bad" not in {rule["name"] for rule in manager.list()})
+            assert "brief" in {rule["name"] for rule in others.list()}
             values = values_of(bad)
             assert values == [*range(len(values))]  # up to where it has ended, and no others
             assert len(values) < EVENTS

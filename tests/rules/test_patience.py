@@ -113,6 +113,18 @@ def test_a_filter_matches_nothing_then_or_where_others_filter_again_all(nothing_
     assert found.mask(batch).all()
 
 
+def test_what_was_given_up_is_worked_out_at_the_cost_of_another_who_has_it_too(nothing_left):
+    strings, pattern = Interner(), TextFunction("x")
+    strings.payer = "bob"
+    first = strings.use(pattern)
+    code = strings.code("xy")
+    assert strings.results[first * (len(strings.extents) // 2) + code] == -1
+    assert not strings.is_paid(pattern, "bob")
+    nothing_left.begin(lambda: 0.0, lambda: 0.0)
+    assert strings.is_paid(pattern, "alice")
+    assert strings.results[first * (len(strings.extents) // 2) + code] == 1
+
+
 def test_what_was_given_up_is_worked_out_for_a_rule_that_comes_later(nothing_left):
     strings, pattern = Interner(), TextFunction("x")
     strings.payer = "bob"

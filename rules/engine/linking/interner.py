@@ -138,6 +138,16 @@ class Interner(Texts):
         self._work_out([number], list(self._codes.values()), list(self._codes))
         return number
 
+    def is_paid(self, function: TextFunction, payer: str | None) -> bool:
+        """Work a function that was given up out again for every string, at the cost of this user
+        from now on; whether that has time left for it.
+        """
+        number = self._functions.index(function)
+        self._payers[number] = payer
+        self._unsure.discard(function)
+        self._work_out([number], list(self._codes.values()), list(self._codes))
+        return function not in self._unsure
+
     def drop(self, number: int) -> None:
         """Take a user from a function; with the last, it is worked out no more."""
         function = self._functions[number]
