@@ -28,6 +28,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -156,6 +157,7 @@ def bare(path: Path, text: str) -> int:
 
 FLINK = """
 import sys, time
+from pathlib import Path
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 path, cores, within = sys.argv[1:]
@@ -172,18 +174,19 @@ tables.execute_sql(f'''CREATE TABLE reading (
     WATERMARK FOR `time` AS `time` - INTERVAL '1' SECOND
 ) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')''')
 begun = time.perf_counter()
-found = tables.execute_sql(f'''SELECT area, before_, after_ FROM reading MATCH_RECOGNIZE (
+tables.execute_sql(f'''CREATE TABLE swing (area STRING, `before` DOUBLE, `after` DOUBLE)
+WITH ('connector' = 'filesystem', 'path' = '{path}.swings', 'format' = 'csv')''')
+tables.execute_sql(f'''INSERT INTO swing
+SELECT area, before_, after_ FROM reading MATCH_RECOGNIZE (
     PARTITION BY area ORDER BY `time`
     MEASURES B.`value` AS before_, N.`value` AS after_
     ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW
     PATTERN (B O*? N) WITHIN INTERVAL '{within}' SECOND(3, 3)
     DEFINE B AS B.`value` < 0.1, O AS O.`value` BETWEEN 0.1 AND 0.9, N AS N.`value` > 0.9
-)''')
-count = 0
-with found.collect() as rows:
-    for row in rows:
-        count += 1
-print(count, time.perf_counter() - begun)
+)''').wait()
+seconds = time.perf_counter() - begun
+written = [file for file in Path(path + ".swings").rglob("*") if file.is_file()]
+print(sum(len(file.read_text().splitlines()) for file in written), seconds)
 """
 
 
@@ -205,7 +208,9 @@ def csv_of(path: Path) -> Path:
 def flink(python: str, path: Path, cores: str) -> dict[str, float]:
     """Flink's own seconds, from the query on; starting is not counted."""
     # A match ends before its window does there, and may end with it here.
-    command = [python, "-c", FLINK, str(csv_of(path)), cores, f"{WITHIN_S}.001"]
+    source = csv_of(path)
+    shutil.rmtree(f"{source}.swings", ignore_errors=True)
+    command = [python, "-c", FLINK, str(source), cores, f"{WITHIN_S}.001"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     count, seconds = done.stdout.split()[-2:]
     return {"seconds": float(seconds), "composite events": float(count)}
