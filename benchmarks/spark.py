@@ -41,7 +41,7 @@ from Reading(area = $a, value > 0.9{0}) as Now and
      not Reading(area = $a, dry = true, value > 0.99) between Before and Now
 where area = $a, before = Before.value, after = Now.value
 """
-AREAS = 1_000
+KEY = "pmod(xxhash64(id), 1000)"
 PACE_US = 100_000
 """The time between two rows, in microseconds."""
 timed = partial(seconds_of, repeats=2)
@@ -52,11 +52,13 @@ def rules(count: int) -> str:
     return RULES + "".join(RULE.format(n, 5 + n) for n in range(1, count + 1))
 
 
-def record(session: Any, rows: int, path: str) -> Any:
-    """Readings, a function of their numbers alone, in Parquet; gives the frame that reads it."""
+def record(session: Any, rows: int, path: str, key: str = KEY) -> Any:
+    """Readings, a function of their numbers alone, in Parquet; gives the frame that reads it.
+    ``key``: the number of an event's area, in SQL.
+    """
     made = session.range(0, rows, 1, 8).selectExpr(
         f"timestamp_micros(id * {PACE_US}) as time",
-        f"concat('area', pmod(xxhash64(id), {AREAS})) as area",
+        f"concat('area', {key}) as area",
         "pmod(xxhash64(id, 1), 40) as room",
         "pmod(xxhash64(id, 2), 1000000) / 1000000 as value",
         "pmod(xxhash64(id, 3), 10) = 0 as dry",

@@ -5,8 +5,8 @@
 Files of readings are written every five seconds, of keys in no order; one query runs the rule of
 ``benchmarks.spark_scale`` over them, a micro-batch each half minute, with a window of twenty
 minutes. A third of the way its driver is killed, at two thirds it is stopped; it goes on from its
-checkpoint each time. A line for each minute: rows behind, seconds of the last micro-batch, the
-state as Spark counts it, the checkpoint on the disk, memory of Java and of Python's workers.
+checkpoint each time. A line for each minute: seconds and rows of the last micro-batch, the state
+as Spark counts it, the checkpoint on the disk, memory of Java and of Python's workers.
 
 At the end ``detect_remaining`` gives what still waits, and all that was found is compared with
 ``detect`` over the files.
@@ -22,15 +22,17 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from typer import Option
 
-from benchmarks.campaign import Outcome, Worker, faults_of
+from benchmarks.campaign import Outcome, faults_of
+from benchmarks.processes import resident_mib
+from benchmarks.spark_kill import Files
 from benchmarks.spark_scale import SWING, WITHIN_S
 
 LOT_S, TRIGGER, DISORDER = 5, "30 seconds", "10 s"
@@ -38,39 +40,29 @@ RULE = SWING.replace(f"{WITHIN_S} s", "20 min")
 SCHEMA = "time timestamp, area string, room long, value double, dry boolean, sequence long"
 
 
-class Files(Worker):
-    """Files of readings, one a lot; ``count`` readings are written."""
+class Readings(Files):
+    """Files of readings of so many keys, in no order."""
 
     def __init__(self, folder: Path, rate: int, keys: int) -> None:
-        super().__init__()
-        self._folder, self._rate, self._keys = folder, rate, keys
+        super().__init__(folder, rate, LOT_S)
+        self._rate, self._keys = rate, keys
         self._random = np.random.default_rng(1)
-        self.count = 0
 
-    def run(self) -> None:
-        """Keep to the rate by the clock."""
-        due = time.monotonic()
-        while not self.ending.wait(max(0.0, due - time.monotonic())):
-            due += LOT_S
-            rows = self._rate * LOT_S
-            numbers = np.arange(self.count, self.count + rows)
-            areas = self._random.integers(0, self._keys, rows)
-            table = pa.table(
-                {
-                    "time": pa.array(numbers * (10**6 // self._rate)).view(
-                        pa.timestamp("us", "UTC")
-                    ),
-                    "area": pa.array([f"area{area}" for area in areas.tolist()]),
-                    "room": numbers % 40,
-                    "value": self._random.random(rows),
-                    "dry": np.zeros(rows, bool),
-                    "sequence": numbers,
-                }
-            )
-            whole = self._folder.parent / "whole.parquet"
-            pq.write_table(table, whole)
-            whole.rename(self._folder / f"{self.count:09}.parquet")
-            self.count += rows
+    def table_of(self, numbers: range) -> pa.Table:
+        """The readings of these numbers; their times keep to the rate."""
+        sequence, rows = np.arange(numbers.start, numbers.stop), len(numbers)
+        times = pa.array(sequence * (10**6 // self._rate)).view(pa.timestamp("us", "UTC"))
+        areas = self._random.integers(0, self._keys, rows)
+        return pa.table(
+            {
+                "time": times,
+                "area": pa.array([f"area{area}" for area in areas.tolist()]),
+                "room": sequence % 40,
+                "value": self._random.random(rows),
+                "dry": np.zeros(rows, bool),
+                "sequence": sequence,
+            }
+        )
 
 
 def streamed(session: Any, folder: Path, **trigger: Any) -> Any:
@@ -137,23 +129,15 @@ def present(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if (path := Path(place, name)).exists())
 
 
-def memory_of(process: int) -> tuple[float, float]:
-    """Resident memory of the Java and the Python processes below a process, in MiB."""
-    java = python = 0.0
+def memory_of(session: int) -> tuple[float, float]:
+    """Resident memory of the Java and the Python processes of a session of processes, in MiB."""
+    memory = {True: 0.0, False: 0.0}
     for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getsid(int(path.name)) != process:
-                continue
-            status = (path / "status").read_text()
-            command = (path / "comm").read_text()
-        except (OSError, ProcessLookupError):
-            continue
-        kept = next((line for line in status.splitlines() if line.startswith("VmRSS")), "x 0 kB")
-        if "java" in command:
-            java += int(kept.split()[1]) / 1024
-        else:
-            python += int(kept.split()[1]) / 1024
-    return java, python
+        with suppress(OSError):  # it has ended since
+            if os.getsid(int(path.name)) == session:
+                is_java = "java" in (path / "comm").read_text()
+                memory[is_java] += resident_mib(int(path.name))
+    return memory[True], memory[False]
 
 
 def compared(folder: Path) -> tuple[int, int, int]:
@@ -182,7 +166,7 @@ def campaign(
 ) -> Iterator[Outcome]:
     """One hour."""
     (folder / "in").mkdir()
-    files = Files(folder / "in", rate, keys)
+    files = Readings(folder / "in", rate, keys)
     files.start()
     driver = started(folder)
     for minute in range(1, minutes + 1):

@@ -21,7 +21,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -66,27 +65,28 @@ class Outcome:
         return f"{self.kills} kills; {self.written} readings; {found}"
 
 
-class Files(threading.Thread):
-    """Files of readings, one a lot, until it is told to end; ``count`` readings are written."""
+class Files(campaigns.Worker):
+    """Files of readings, one each ``lot_s`` seconds; ``count`` readings are written."""
 
-    def __init__(self, folder: Path, rate: float) -> None:
-        super().__init__(daemon=True)
-        self._folder, self._lot = folder, max(1, round(rate * LOT_S))
-        self._ends = threading.Event()
+    def __init__(self, folder: Path, rate: float, lot_s: float = LOT_S) -> None:
+        super().__init__()
+        self._folder, self._lot_s, self._lot = folder, lot_s, max(1, round(rate * lot_s))
         self.count = 0
 
     def run(self) -> None:
-        while not self._ends.wait(LOT_S):
-            numbers = range(self.count, self.count + self._lot)
-            table = pa.table({"time": [number / 100 for number in numbers], "number": numbers})
+        """Keep to the rate by the clock."""
+        due = time.monotonic() + self._lot_s
+        while not self.ending.wait(max(0.0, due - time.monotonic())):
+            due += self._lot_s
+            table = self.table_of(range(self.count, self.count + self._lot))
             whole = self._folder.parent / "whole.parquet"
             pq.write_table(table, whole)
             whole.rename(self._folder / f"{self.count:09}.parquet")
             self.count += self._lot
 
-    def end(self) -> None:
-        self._ends.set()
-        self.join()
+    def table_of(self, numbers: range) -> pa.Table:
+        """The readings of these numbers."""
+        return pa.table({"time": [number / 100 for number in numbers], "number": numbers})
 
 
 class Streams:

@@ -43,7 +43,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from benchmarks.apart import outcome_of
-from benchmarks.spark import AREAS, PACE_US, RULES, rules
+from benchmarks.spark import KEY, RULES, record, rules
 from benchmarks.spark_log import LOGGED, used
 
 WITHIN_S = 300
@@ -70,20 +70,12 @@ def table_of(session: Any, folder: Path, kind: str, rows: int) -> Path:
     path = folder / f"{kind}-{rows}"
     if path.exists():
         return path
-    keys = int(kind.partition("=")[2]) if kind.startswith("keys=") else AREAS
-    key = f"pmod(xxhash64(id), {keys})"
-    if kind == "skewed":
-        key = f"if(pmod(xxhash64(id, 4), 2) = 0, 0, {key})"
-    made = session.range(0, rows, 1, 8).selectExpr(
-        f"timestamp_micros(id * {PACE_US}) as time",
-        f"concat('area', {key}) as area",
-        "pmod(xxhash64(id, 1), 40) as room",
-        "pmod(xxhash64(id, 2), 1000000) / 1000000 as value",
-        "pmod(xxhash64(id, 3), 10) = 0 as dry",
-        "'gate' as source",
-        "id as sequence",
-    )
-    made.write.parquet(str(path))
+    key = KEY
+    if kind.startswith("keys="):
+        key = f"pmod(xxhash64(id), {int(kind.partition('=')[2])})"
+    elif kind == "skewed":
+        key = f"if(pmod(xxhash64(id, 4), 2) = 0, 0, {KEY})"
+    record(session, rows, str(path), key)
     return path
 
 

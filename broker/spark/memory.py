@@ -204,13 +204,13 @@ class Memory(StatefulProcessor):
     def _evaluated(self, part: Part, head: Head, mark: int) -> tuple[list[Row], Head]:
         kept = self._engine.get()
         pieces = (Piece(*key, *value) for key, value in self._pieces.iterator())
-        slice_ = evaluated(part, head, pieces, None if kept is None else bytes(kept[0]), mark)
-        if slice_.engine is not None:
-            self._engine.update((slice_.engine,))
-        for number in slice_.spent:
+        results = evaluated(part, head, pieces, None if kept is None else bytes(kept[0]), mark)
+        if results.engine is not None:
+            self._engine.update((results.engine,))
+        for number in results.spent:
             self._pieces.removeKey((number,))
-        packed = [_row(to_bytes(batch), batch.num_rows) for batch in slice_.found]
-        return packed, replace(head, pending=slice_.pending)
+        packed = [_row(to_bytes(batch), batch.num_rows) for batch in results.found]
+        return packed, replace(head, pending=results.pending)
 
 
 @dataclass(frozen=True, slots=True)
