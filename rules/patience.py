@@ -3,9 +3,9 @@
 RE2 looks for most patterns in a nanosecond a byte, by an automaton that it makes as it goes. Some
 patterns need too many states; then it takes a microsecond a byte, which nothing in the pattern's
 text tells beforehand. So the time is measured, and what goes beyond a usual one is charged to the
-pattern's payer: a user, "" for all who have no names. Who is charged more than BURST_S, and SHARE
-of the time since, has no more patterns evaluated that were slow; who is charged twice that, none.
-Example: Bob's filters with ``[ab]*a[abc]{14}x`` get 20 texts of 9,900 letters. After some hundred
+pattern's payer: a user, "" for all who have no names. A user who has used up BURST_S, and SHARE of
+the time since, has no more patterns evaluated that were slow; at twice that, no patterns at all.
+Example: Bob's filters with ``[ab]*a[abc]{14}x`` get 20 texts of 9,900 letters. After a dozen
 evaluations his account is empty; his filters of that kind match nothing more, and are paused.
 
 Nothing is measured before a host has called ``begin``, nor where nobody pays: over files, in a

@@ -44,9 +44,11 @@ _UNICODE_STEPS = 300
 
 
 def problem_of(pattern: str) -> str | None:
-    """Why a text is no pattern that is allowed; None where it is one. None, whoever sends it, takes
-    long to be compiled or to be run: RE2 takes a time in proportion to the text and to the size of
-    the pattern, written out; so both are bounded, and a text beyond the bound is undefined (S9).
+    """Why a text is no pattern that is allowed; None where it is one.
+
+    RE2 takes a time in proportion to the text and to the size of the pattern, written out. So both
+    are bounded: a larger pattern is refused, and a longer text is undefined (S9). How long it takes
+    for each byte differs by a thousand times, and is measured (:mod:`rules.patience`).
     """
     import pyarrow as pa
 

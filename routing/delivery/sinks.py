@@ -60,7 +60,7 @@ class Sinks:
         self._indices: dict[str, SubscriberIndex[Sink]] = {}
         self._composite: dict[Peer, Sink] = {}
         self.touched: dict[Peer, Sink] = {}
-        """The sinks that something may have to be sent to, who has waited longest first."""
+        """The sinks that something may have to be sent to, the longest waiting first."""
         self.filters = FilterTexts()
         self.version = 0
         """Counts up whenever subscriptions, types or rules have changed."""
