@@ -214,8 +214,8 @@ def _restart(folder: Path) -> tuple[float, float, int]:
 def _fill(folder: Path, count: int) -> None:
     """Append to a broker's log as it would have."""
     with Store.open(folder, sync=Sync.NORMAL) as store:
-        while store.last_position < count // BATCH:
-            store.write([Append(entry_of("s", Publish((_batch(store.last_position),))))])
+        for number in range(store.last_position, count // BATCH):
+            store.write([Append(entry_of("s", Publish((_batch(number),))))])
             while store.is_full:
                 time.sleep(0.001)
 

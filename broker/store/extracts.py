@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -61,6 +62,9 @@ class Extracts:
         """See ReadableLog. An extract goes as far as EXTRACT_BYTES of frames, looked at or taken,
         or OUTLINES entries without them. Of 40 MB of Smokes, asked for Temp, the first extract is
         empty and says that 4 MB of them have been read.
+
+        It holds all that it says to have read, and nothing behind that: entry 17, which waits to
+        be stored or is stored meanwhile, comes with the next extract.
         """
         last = self._log.last_position
         after = min(request.after, last) or None  # from the first that is kept
@@ -94,7 +98,7 @@ class Extracts:
 
     def _outlined(self, request: ReadLog, after: int | None, last: int, cut: bool) -> LogExtract:
         found: list[LogEntry] = []
-        outlines = self._log.outlines(after)
+        outlines = takewhile(lambda entry: entry.position <= last, self._log.outlines(after))
         for number, entry in enumerate(outlines, 1):
             if _is_wanted(entry, request):
                 if cut and _has_others(entry, request):

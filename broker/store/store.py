@@ -178,8 +178,8 @@ class Store:
 
     @property
     def last_position(self) -> int:
-        """The position of the last entry that was appended, whether it is stored yet or not."""
-        return self._end.position
+        """The position of the last entry that is stored; others may wait to be."""
+        return self._reader.last_position
 
     @property
     def stored(self) -> int:

@@ -290,6 +290,44 @@ def test_a_log_of_which_nothing_is_left_is_read_to_its_end(tmp_path):
             assert Extracts(store).read(ReadLog(1, outlined=outlined), cut=False) == ((), 3, 3)
 
 
+def extract(log, request):
+    """The positions of an extract's entries, up to where it was read, and where the log ends."""
+    entries, read, last = Extracts(log).read(request, cut=False)
+    return [one.position for one in entries], read, last
+
+
+@pytest.mark.parametrize("outlined", [True, False])
+def test_an_extract_holds_all_that_it_says_to_have_read(tmp_path, monkeypatch, outlined):
+    with Store.open(tmp_path) as store:
+        stored(store, Append(entry(1)))
+        with monkeypatch.context() as patch:
+            waits = []
+            patch.setattr(store._writer, "add", waits.append)
+            store.write([Append(entry(2))])
+        assert extract(store, ReadLog(1, outlined=outlined)) == ([1], 1, 1)
+        store._writer.add(*waits)
+        stored(store)
+        assert extract(store, ReadLog(2, after=1, outlined=outlined)) == ([2], 2, 2)
+
+
+@pytest.mark.parametrize("outlined", [True, False])
+def test_an_extract_holds_nothing_behind_what_it_says_to_have_read(tmp_path, outlined):
+    class Busy:
+        """A store that gets an entry as soon as somebody has asked where it ends."""
+
+        def __getattr__(self, name):
+            value = getattr(store, name)
+            if name == "last_position":
+                stored(store, Append(entry(value + 1)))
+            return value
+
+    with Store.open(tmp_path) as store:
+        stored(store, Append(entry(1)))
+        for number in (1, 2):
+            asked = ReadLog(number, after=number - 1, outlined=outlined)
+            assert extract(Busy(), asked) == ([number], number, number)
+
+
 def test_a_log_is_whole_from_behind_the_latest_event_that_was_let_go(tmp_path):
     with Store.open(tmp_path, retain_bytes=0) as store:
         assert store.whole_from == TIME_MIN
