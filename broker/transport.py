@@ -1,7 +1,11 @@
 """Frames in, frames out: one ROUTER socket that listens on every endpoint of a broker.
 
-With keys, a peer is the key as well: a client may choose its identity, and whoever takes that of
-another one, who has gone a moment ago, is told to say Hello, and the other's link has ended.
+A peer has the identity that libzmq gave its connection. One that has chosen another is refused: the
+broker calls links to others and sinks of several clients by such names, and the identity
+``durable/billing`` would have a stranger act for billing.
+
+With keys, a peer is the key as well: whoever has the identity of another one, who has gone a moment
+ago, is told to say Hello, and the other's link has ended.
 """
 
 from __future__ import annotations
@@ -45,6 +49,9 @@ CLOSED_PEERS_MAX = 10_000
 """How many closed peers are remembered."""
 STRAY_MAX = 1_000
 """Messages of a closed peer that are dropped before it is hung up on: it has been told by then."""
+GIVEN_BYTES = 5
+"""The length of the identities that libzmq gives, which begin with a zero byte."""
+CHOSEN = "this client has chosen a ZeroMQ identity (routing id): connect without one"
 DROPPED_MAX = 1_000
 """Messages of closed peers that are dropped at once; timers and signals are then looked at."""
 
@@ -166,7 +173,9 @@ class Transport:
                 continue
             said_by, frames = received
             peer = frames.pop(0)
-            if peer in self._closed:
+            if len(peer) != GIVEN_BYTES or peer[0]:
+                self._refuse_chosen(peer, said_by, frames)
+            elif peer in self._closed:
                 self._drop(peer, said_by, frames)
             elif self._gate is None or self._may_say(peer, said_by, frames):
                 self._readable = False
@@ -201,6 +210,15 @@ class Transport:
             connection = Connection.of(descriptor_of(said_by))
             if connection is not None:
                 connection.hang_up()
+
+    def _refuse_chosen(self, peer: bytes, said_by: zmq.Frame, frames: Sequence[Frame]) -> None:
+        """Refuse what a peer says that has chosen its identity, which may be a link's name."""
+        Transport.send(self, peer, wire.encode(Goodbye(CHOSEN, Code.NOT_ALLOWED)))
+        if peer in self._closed:
+            self._drop(peer, said_by, frames)
+        else:
+            log("warning", "refused", {"peer": peer.hex(), "reason": CHOSEN})
+            Transport.close_peer(self, peer)
 
     def _end_former(self, peer: bytes) -> None:
         """Another key has said something under a peer's identity: its link has ended."""

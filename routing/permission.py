@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from matcher.model import EventType
+import numpy as np
+
+from matcher.model import Bools, EventBatch, EventType
 from routing.errors import Refusal
 from routing.messages import Act, Code, ReadLog, Rights
 from rules.errors import RuleErrors
@@ -54,6 +56,19 @@ def check_publishing(rights: Rights, types: Iterable[EventType]) -> None:
 def checked_filters(filters: tuple[str, ...], schema: EventType) -> tuple[Subscription, ...]:
     """Filters of a type, checked: those for which it has what they ask for."""
     return tuple(filter(None, (_fitted(text, schema) for text in filters)))
+
+
+def allowed(rights: Rights, act: Act, batch: EventBatch) -> Bools:
+    """bool[n]: the events of a batch that a user may publish, or read, by conditions of its
+    rights.
+    """
+    filters = rights.filters(batch.type.name, act)
+    if filters is None:
+        return np.ones(len(batch), np.bool_)
+    mask = np.zeros(len(batch), np.bool_)
+    for one in checked_filters(filters, batch.type):
+        mask |= one.mask(batch)
+    return mask
 
 
 def _fitted(text: str, schema: EventType) -> Subscription | None:

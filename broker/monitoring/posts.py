@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ class _Writer:
     disorder_s: float = 0.0
     types: dict[str, EventType] = field(default_factory=dict)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    posts: int = 0
+    """Posts that use it, or wait for their turn."""
     used_at: float = 0.0
 
     async def close(self) -> None:
@@ -96,16 +99,19 @@ class Posts:
         places = range(1, len(events) + 1)
         pairs = sorted(zip(places, events, strict=True), key=lambda pair: pair[1].source)
         for source, own in groupby(pairs, key=lambda pair: pair[1].source):
-            writer = await self._writer(user, source)
-            async with writer.turn:
-                post = _Post(writer, source, [*own], known)
-                try:
-                    outcome = await post.publish(address, disorder_s)
-                except BrokerError:
-                    await writer.close()
-                    raise
-                finally:
-                    writer.used_at = time.monotonic()
+            writer = self._writer(user, source)
+            try:
+                async with writer.turn:
+                    post = _Post(writer, source, [*own], known)
+                    try:
+                        outcome = await post.publish(address, disorder_s)
+                    except BrokerError:
+                        await writer.close()
+                        raise
+            finally:
+                writer.posts -= 1
+                writer.used_at = time.monotonic()
+                await self._keep_bound()
             published += outcome.published
             refusals += outcome.refusals
         return Outcome(published, refusals)
@@ -117,33 +123,42 @@ class Posts:
         writers, self._writers = self._writers, {}
         await asyncio.gather(*(writer.close() for writer in writers.values()))
 
-    async def _writer(self, user: str, source: str) -> _Writer:
+    def _writer(self, user: str, source: str) -> _Writer:
         if self._tending is None or self._tending.done():
             self._tending = asyncio.create_task(self._tend())
-        writer = self._writers.get((user, source))
-        if writer is None:
-            await self._make_room()
-            writer = self._writers.setdefault((user, source), _Writer())
-        writer.used_at = time.monotonic()
+        writer = self._writers.setdefault((user, source), _Writer())
+        writer.posts += 1
         return writer
 
-    async def _make_room(self) -> None:
-        """Close what was used least lately, if there are more than ``SOURCES_MAX``."""
-        free = [pair for pair in self._writers.items() if not pair[1].turn.locked()]
-        if len(self._writers) >= SOURCES_MAX and free:
-            name, writer = min(free, key=lambda pair: pair[1].used_at)
-            del self._writers[name]
-            await writer.close()
+    async def _keep_bound(self) -> None:
+        """Close what may publish nothing, and of more than ``SOURCES_MAX`` those used least lately
+        of the user who has most. So who may not publish closes nobody's source.
+        """
+        for name in [name for name in self._unused() if not self._writers[name].types]:
+            await self._close(name)
+        while sum(bool(writer.types) for writer in self._writers.values()) > SOURCES_MAX:
+            counts = Counter(user for user, _ in self._writers)
+            if not (unused := self._unused()):
+                return
+            least = min(unused, key=lambda name: (-counts[name[0]], self._writers[name].used_at))
+            await self._close(least)
+
+    async def _close(self, name: tuple[str, str]) -> None:
+        """Close a publisher, unless somebody uses it by now."""
+        if name in self._writers and not self._writers[name].posts:
+            await self._writers.pop(name).close()
+
+    def _unused(self) -> list[tuple[str, str]]:
+        return [name for name, writer in self._writers.items() if not writer.posts]
 
     async def _tend(self) -> None:
         """Close publishers that nobody uses, as long as there are any."""
         while self._writers:
             await asyncio.sleep(IDLE_S / 10)
             now = time.monotonic()
-            for name, writer in [*self._writers.items()]:
-                if not writer.turn.locked() and now - writer.used_at >= IDLE_S:
-                    del self._writers[name]
-                    await writer.close()
+            for name in self._unused():
+                if name in self._writers and now - self._writers[name].used_at >= IDLE_S:
+                    await self._close(name)
 
 
 class _Post:

@@ -20,10 +20,10 @@ from routing.delivery.delivery_batch import DeliveryBatch, select
 from routing.delivery.shared import Attachment, SharedSink
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
-from routing.messages import Delivery, Nack, Subscribe, WhenFull
+from routing.messages import Act, Delivery, Nack, Subscribe, WhenFull
 from routing.number_set import NumberRun, NumberSet
 from routing.order import greatest_time, least_time
-from routing.permission import EVERY_TYPE
+from routing.permission import EVERY_TYPE, allowed
 
 DEAD = ".dead"
 """The end of the name of a sink of dead letters, behind that of the sink that they are of."""
@@ -71,13 +71,6 @@ class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
             self._part(head, self.first, middle, part),
             self._part(rest, middle + 1, self.last, self.size - part),
         )
-
-    def alone(self, number: int) -> Sequence[int]:
-        """The numbers of the events that a subscription alone wants."""
-        is_alone = [{*numbers} == {number} for numbers in self.subscriptions]
-        mask = np.repeat(np.array(is_alone, np.bool_), [len(one) for one in self.batches])
-        found: Sequence[int] = (self.low + np.flatnonzero(mask[self.places])).tolist()
-        return found
 
     def without(self, number: int) -> DeliveryBatch | None:
         """The delivery batch without this subscription, which wants none of its events alone: the
@@ -287,7 +280,7 @@ class DurableSink(SharedSink[DurableClient]):
     def detach(self, peer: Peer) -> None:
         """A client has gone: what it has not acknowledged comes again, marked so."""
         gone = self.attached.pop(peer)
-        left = itertools.chain.from_iterable(one.pieces(self._done) for one in gone.given)
+        left = itertools.chain.from_iterable(map(self._wanted, gone.given))
         again = [structs.replace(one, again=True) for one in left]
         for one in again:
             self._count(one, 1)
@@ -322,7 +315,7 @@ class DurableSink(SharedSink[DurableClient]):
         for number in (n for one in back for n in range(one.low, one.last + 1)):
             self._nacks[number] = count = self._nacks.get(number, 0) + 1
             (dead if 0 < nack.deliveries_max <= count else living).add(number, number)
-        open_ones = [left for one in back for left in one.pieces(self._done)]
+        open_ones = [left for one in back for left in self._wanted(one)]
         due_at = self._keeper.now + nack.delay_s
         self.put_off((left for one in open_ones for left in one.pieces(dead)), due_at)
         return [left for one in open_ones for left in one.pieces(living)]
@@ -398,7 +391,8 @@ class DurableSink(SharedSink[DurableClient]):
         """Have the next record in memory, as far as it is still to be delivered."""
         self._records.append((record.first, record.last, record.size))
         self._read_to = record.first
-        for delivery_batch in self._left(record):
+        for left in self._wanted(record):
+            delivery_batch = structs.replace(left, again=record.last <= self._known_to)
             self._queue.append(delivery_batch)
             self._count(delivery_batch, 1)
 
@@ -426,39 +420,39 @@ class DurableSink(SharedSink[DurableClient]):
                 self._enter(record)
                 self._beyond = record.last + 1 if record.last < self._recorded else 0
 
-    def _left(self, record: Numbered) -> Iterator[DeliveryBatch]:
-        """The events of a record that are still to be delivered."""
-        told = {number for numbers in record.subscriptions for number in numbers}
-        pieces = [*record.pieces(self._done)]
-        for number in told.difference(self.interests.numbers):
-            pieces = [left for one in pieces for left in self._without(one, number)]
-        for one in pieces:
-            yield structs.replace(one, again=record.last <= self._known_to)
-
-    def _without(self, one: Numbered, number: int) -> Iterator[Numbered]:
-        """The events of a delivery batch but for those that an ended subscription alone wanted:
-        these are done with, and no other event gets their numbers.
+    def _wanted(self, some: Numbered) -> Iterable[Numbered]:
+        """Of some events those that are not done with, that a subscription asks for and that the
+        user may still read. The others are done with, and no other event gets their numbers. Temps
+        of two areas wait, and of a user who may only read those of one by now: these come.
         """
-        for done in one.alone(number):
-            self._done.add(done, done)
-        for piece in one.pieces(self._done):
-            left = piece.without(number)
-            assert isinstance(left, Numbered)
-            yield left
+        there, filters = {*self.interests.numbers}, self.rights.filters
+        told = {*itertools.chain.from_iterable(some.subscriptions)}
+        if told - there or any(filters(batch.type.name) is not None for batch in some.batches):
+            masks = [
+                allowed(self.rights, Act.SUBSCRIBE, batch) & (not there.isdisjoint(numbers))
+                for batch, numbers in zip(some.batches, some.subscriptions, strict=True)
+            ]
+            for place in np.flatnonzero(~np.concatenate(masks)[some.places]).tolist():
+                self._done.add(some.low + place, some.low + place)
+        pieces: Iterable[Any] = some.pieces(self._done)
+        for number in told - there:
+            pieces = [piece.without(number) for piece in pieces]
+        return pieces
 
     def forget(self, number: int) -> None:
-        """A subscription has ended: nothing more comes for it; what is not in memory is left out
-        when it is.
+        """A subscription has ended, and nothing more comes for it; or its user may read less by it.
+        What is not in memory is left out when it is.
         """
         self.take_due(math.inf)
         queue, self._queue = self._queue, deque()
         for one in queue:
             assert isinstance(one, Numbered)
             self._count(one, -1)
-            for left in self._without(one, number):
+            for left in self._wanted(one):
                 self._queue.append(left)
                 self._count(left, 1)
-        self.held.forget(number)
+        if number not in self.interests:
+            self.held.forget(number)
 
     def offer_found(self, delivery_batch: DeliveryBatch) -> None:
         """Queue composite events that are due and were not queued before a restart."""

@@ -212,8 +212,9 @@ class Sinks:
                 self.unsubscribe(peer, number)
                 continue
             if now.text == EVERY_TYPE or now.text != sink.interests.text(number):
-                self.unsubscribe(peer, number)
+                self._end(sink, number)
                 self._begin(sink, now, schemas)
+                sink.forget(number)
         return ended
 
     def _enter(self, sink: Sink, added: Interest) -> None:
@@ -236,8 +237,8 @@ class Sinks:
         sink = self._sinks.get(peer)
         if sink is None or number not in sink.interests:
             raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
-        sink.forget(number)
         self._end(sink, number)
+        sink.forget(number)
         self._follow(sink)
 
     def check(self, schemas: Mapping[str, EventType]) -> list[tuple[Sink, Interest]]:

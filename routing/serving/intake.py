@@ -12,13 +12,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from matcher.model import TIME_MIN, Bools, EventBatch, EventType
+from matcher.model import TIME_MIN, EventBatch, EventType
 from matcher.single import Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_text
 from routing.errors import ProtocolError
 from routing.messages import Act, Code, Rejected
 from routing.order import Extent, bounds_of, greatest_time, strictly_rises
-from routing.permission import checked_filters
+from routing.permission import allowed
 from routing.runs import runs
 from routing.serving.ahead import Ahead
 from routing.serving.published import Sifted
@@ -95,14 +95,14 @@ def take_in(source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Inta
             rejections.append(_unadvertised(fresh))
             continue
         if source.rights.grants is not None:
-            allowed = _allowed(source, fresh)
-            if not allowed.all():
-                refused = fresh.take(~allowed)
+            is_allowed = allowed(source.rights, Act.PUBLISH, fresh)
+            if not is_allowed.all():
+                refused = fresh.take(~is_allowed)
                 rejected += len(refused)
                 rejections.append(_not_allowed(refused, source))
-                if not allowed.any():
+                if not is_allowed.any():
                     continue
-                fresh = fresh.take(allowed)
+                fresh = fresh.take(is_allowed)
                 reach = bounds_of(fresh)
         if reach.greatest > ahead.limit:
             beyond = fresh.time > ahead.limit
@@ -186,17 +186,6 @@ def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
 def _unadvertised(batch: EventBatch) -> Rejected:
     reason = f"event type {batch.type.name} was not advertised by this client"
     return Rejected(Code.UNADVERTISED, runs(batch.ids.sequence), reason)
-
-
-def _allowed(source: Source, batch: EventBatch) -> Bools:
-    """bool[n]: which events their source's user may publish, by conditions of its rights."""
-    filters = source.rights.filters(batch.type.name, Act.PUBLISH)
-    if filters is None:
-        return np.ones(len(batch), np.bool_)
-    allowed = np.zeros(len(batch), np.bool_)
-    for one in checked_filters(filters, batch.type):
-        allowed |= one.mask(batch)
-    return allowed
 
 
 def _not_allowed(batch: EventBatch, source: Source) -> Rejected:

@@ -9,7 +9,10 @@ import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
 from broker.frames import FRAMES_MAX
+from broker.links import LinkedTransport, peer_of
 from broker.transport import DROPPED_MAX, STRAY_MAX, Transport
+from routing import wire
+from routing.messages import Goodbye
 
 
 @pytest.fixture
@@ -47,6 +50,38 @@ def test_carries_frames_both_ways_on_every_endpoint(transport, dealer, tmp_path)
         assert transport.send(peer, [b"four", memoryview(b"five")])
         assert dealer.recv_multipart() == [b"four", b"five"]
         dealer.disconnect(endpoint)
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        b"durable/billing",  # as sinks of several clients are called
+        b"group\0alice\0g\0Temp()",
+        b"arriving/billing",
+        b"\0elsewhere",  # as sources at other brokers are
+        peer_of("tcp://127.0.0.1:1"),  # as links are
+        b"a",
+        b"five5",
+    ],
+)
+@pytest.mark.parametrize("kind", ["tcp", "ipc"])
+def test_a_peer_that_chose_its_identity_is_refused(tmp_path, kind, identity):
+    transport = LinkedTransport(["tcp://127.0.0.1:1"])
+    at = "tcp://127.0.0.1:*" if kind == "tcp" else f"ipc://{tmp_path}/b"
+    with zmq.Context() as context, context.socket(zmq.DEALER) as chosen:
+        chosen.linger = 0
+        chosen.setsockopt(zmq.IDENTITY, identity)
+        chosen.connect(transport.listen(at))
+        for _ in range(2):
+            chosen.send(b"one")
+            transport.wait(5)
+            assert transport.receive() is None
+            assert chosen.poll(5_000)
+            said = wire.decode(chosen.recv_multipart())
+            assert isinstance(said, Goodbye)
+            assert "chosen a ZeroMQ identity" in said.reason
+        assert not transport.take_ended()
+    transport.close(0)
 
 
 def test_a_closed_peer_is_read_no_more(transport, dealer, tmp_path):
