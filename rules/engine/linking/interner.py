@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -104,9 +105,8 @@ class Interner(Texts):
         super().__init__()
         self._codes: dict[str, int] = {}
         self._top = 0
-        self.extents: Int64s = zeros(
-            (2 * first_length(16),), np.int64
-        )  # begin and end in data, by code
+        # Begin and end in data, by code.
+        self.extents: Int64s = zeros((2 * first_length(16),), np.int64)
         self.data: npt.NDArray[np.uint8] = zeros((first_length(256),), np.uint8)
         self.results: Int64s = zeros((1,), np.int64)
         """Results of the functions in use over the strings, function by function, in the order of
@@ -173,25 +173,20 @@ class Interner(Texts):
         """Give the codes to the strings that ``kept`` says, and to no others."""
         super().resume(texts)
         self._codes = {text: code for code, text in enumerate(texts) if text is not None}
-        self._top = 0
-        self.data = zeros((first_length(256),), np.uint8)
-        for text, code in self._codes.items():
-            self._write(code, text)
-        self._note(list(self._codes.values()), list(self._codes))
+        self._top, self.data = 0, zeros((first_length(256),), np.uint8)
+        self._take_in(list(self._codes.values()), list(self._codes))
 
     def _add(self, fresh: Sequence[str]) -> Sequence[int]:
         codes = super()._add(fresh)
         self._codes.update(zip(fresh, codes, strict=True))
-        for code, text in zip(codes, fresh, strict=True):
-            self._write(code, text)
-        self._note(codes, fresh)
+        self._take_in(codes, fresh)
         return codes
 
-    def _note(self, codes: Sequence[int], texts: Sequence[str]) -> None:
-        """Work out all functions in use for strings that have come."""
-        if self._users:
-            numbers = [number for number, one in enumerate(self._functions) if one is not None]
-            self._work_out(numbers, codes, texts)
+    def _take_in(self, codes: Sequence[int], texts: Sequence[str]) -> None:
+        """Write strings that have come, and work out all functions in use for them."""
+        self._write(codes, texts)
+        numbers = [number for number, one in enumerate(self._functions) if one is not None]
+        self._work_out(numbers, codes, texts)
 
     def _work_out(self, numbers: Sequence[int], codes: Sequence[int], texts: Sequence[str]) -> None:
         for number in numbers:
@@ -223,15 +218,20 @@ class Interner(Texts):
         self._table = table
         self.results = table.reshape(-1) if table.size else zeros((1,), np.int64)
 
-    def _write(self, code: int, text: str) -> None:
-        encoded = text.encode()
-        end = self._top + len(encoded)
+    def _write(self, codes: Sequence[int], texts: Sequence[str]) -> None:
+        """Write strings behind those that are there."""
+        encoded = [text.encode() for text in texts]
+        end, last = self._top + sum(map(len, encoded)), max(codes, default=0)
         if end > len(self.data):
             self.data = grown(self.data, max(end, 2 * len(self.data)))
-        if 2 * code + 1 >= len(self.extents):
-            self.extents = grown(self.extents, 2 * max(code + 1, len(self.extents)))
+        if 2 * last + 1 >= len(self.extents):
+            self.extents = grown(self.extents, 2 * max(last + 1, len(self.extents)))
             self._lay_out()
-        self.data[self._top : end] = np.frombuffer(encoded, np.uint8)
-        self.extents[2 * code] = self._top
-        self.extents[2 * code + 1] = end
+        self.data[self._top : end] = np.frombuffer(b"".join(encoded), np.uint8)
+        ends = [*accumulate(map(len, encoded), initial=self._top)]
+        if len(codes) == 1:  # of one event, where arrays would take longer
+            self.extents[2 * codes[0]], self.extents[2 * codes[0] + 1] = ends
+        else:
+            places = 2 * np.array(codes, np.int64)
+            self.extents[places], self.extents[places + 1] = ends[:-1], ends[1:]
         self._top = end
