@@ -16,13 +16,15 @@ import datetime as dt
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ledger import Ledger
 from messy import make_day
 from pyspark.sql import DataFrame, SparkSession, Window, functions as f
+from report import has_matplotlib
 
 from broker import Subscriber
 from broker.process import BrokerProcess
@@ -78,6 +80,12 @@ class Pipeline:
         options = {"broker": self.broker, "type": "Heat", "source": "daily", "order": "none"}
         found = self._found(days).drop("source", "cause").coalesce(1)
         found.write.format("rexmq").options(**options).mode("append").save()
+
+    def heat_by_day(self) -> dict[str, int]:
+        """How many composite events the table has of each day."""
+        days, day = self.table("heat").days, f.date_format("time", "yyyy-MM-dd").alias("day")
+        rows = self._found(days).groupBy(day).count().collect()
+        return dict.fromkeys(days, 0) | {row["day"]: row["count"] for row in rows}
 
     def _found(self, days: Sequence[str]) -> DataFrame:
         heat = self.table("heat").read(self.session, days)
@@ -142,16 +150,17 @@ def judged(rows: DataFrame, day: str) -> DataFrame:
 # --- the command ---------------------------------------------------------------------------------
 
 
-def run(pipeline: Pipeline, given: argparse.Namespace) -> Iterator[dict[str, object]]:
-    """All steps; what each has done, and the seconds that it took."""
+def run(pipeline: Pipeline, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """All steps; what each has done, the seconds that it took, and what the table holds then."""
     days = [shifted(FIRST_DAY, number) for number in range(given.days)]
     raw, size = pipeline.out / "raw", (given.stations, given.rows, given.seed)
     changed = replace(pipeline, text=pipeline.text.replace("35.0", "33.0"))
 
-    def step(name: str, work: Callable[[], object]) -> dict[str, object]:
+    def step(name: str, work: Callable[[], object]) -> dict[str, Any]:
         begun = time.monotonic()
         told = work()
-        return {"step": name, "found": told, "seconds": round(time.monotonic() - begun, 1)}
+        seconds = round(time.monotonic() - begun, 1)
+        return {"step": name, "found": told, "seconds": seconds, "heat": pipeline.heat_by_day()}
 
     def anew() -> int:
         found = changed.evaluate(days[-2:])
@@ -165,6 +174,26 @@ def run(pipeline: Pipeline, given: argparse.Namespace) -> Iterator[dict[str, obj
     yield step(f"{days[1]}, mended", lambda: pipeline.day(days[1]))
     yield step(f"{days[1]}, once more", lambda: pipeline.day(days[1]))
     yield step(f"the rule from {days[-2]} on", anew)
+
+
+def draw(steps: Sequence[Mapping[str, Any]], place: Path) -> None:
+    """The table behind each step: a panel for each, a bar for each day."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.8 * len(steps), 2.6), layout="constrained")
+    panels = figure.subplots(1, len(steps), sharey=True, squeeze=False).flat
+    days = sorted({day for step in steps for day in step["heat"]})
+    for panel, step in zip(panels, steps, strict=True):
+        counts = [step["heat"].get(day, 0) for day in days]
+        bars = panel.bar([day.removeprefix("2026-") for day in days], counts)
+        panel.bar_label(bars, [f"{count:,}" if count else "" for count in counts], fontsize=7)
+        panel.set_title(step["step"].replace(", ", ",\n"), fontsize="small")
+        panel.tick_params(axis="x", labelrotation=90)
+        panel.spines[["top", "right"]].set_visible(False)
+    figure.supylabel("Heat in the table", fontsize="small")
+    with rc_context({"svg.fonttype": "none"}):  # letters, not their shapes
+        figure.savefig(place)
 
 
 def heard(subscriber: Subscriber) -> list[str]:
@@ -195,9 +224,13 @@ def main() -> None:
     with BrokerProcess("--data", str(given.out / "broker")) as broker:
         pipeline = Pipeline(session, given.out, broker.endpoint, rules)
         with Subscriber(broker.endpoint, "Heat()", name="pager", durable=True) as subscriber:
+            steps = []
             for told in run(pipeline, given):
                 print(json.dumps(told), flush=True)
+                steps.append(told)
             ids = heard(subscriber)
+    if has_matplotlib():
+        draw(steps, given.out / "heat.svg")
     print(json.dumps({"heard": len(ids), "twice": len(ids) - len(set(ids))}))
 
 
