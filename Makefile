@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test studies oldest test-spark spark-versions wheel site check lint bench gpu gpu-fill campaign \
-	paper-tables combinations bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
+.PHONY: demo test studies oldest test-spark test-spark-whole spark-ready spark-versions wheel site \
+	check lint bench gpu gpu-fill campaign paper-tables combinations bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
 # start hundreds, and most of what each does before its work is that.
@@ -64,15 +64,24 @@ oldest:
 
 # The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
 # which they are skipped. Sessions of Spark Connect need more of pyspark's own extras.
-test-spark: $(VENV)/.ready
+# ``test-spark`` has what goes wrong and what connectors are asked for, and a sample of what rules
+# find; ``test-spark-whole`` also how tables are cut, read and ordered, and the example pipeline.
+SPARK_REST := blocks cuts direct narrowing nulls orders pipeline scans simultaneous
+SPARK_TESTS = $(BIN)/python -m pytest -n 2 --dist worksteal tests/spark
+test-spark: spark-ready
+	$(SPARK_TESTS) $(SPARK_REST:%=--ignore tests/spark/test_%.py)
+
+test-spark-whole: spark-ready
+	$(SPARK_TESTS)
+
+spark-ready: $(VENV)/.ready
 	$(INSTALL) -e ".[dev,spark]" "pyspark[connect]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests/spark
 
 # The oldest pyspark that pyproject.toml admits, in an environment of its own, after the newest
 # (constraints.txt).
 OLDEST_SPARK := pyspark==4.1.0
-spark-versions: test-spark
+spark-versions: test-spark-whole
 	$(PYTHON) -m venv build/oldest-spark
 	grep -v '^pyspark==' constraints.txt > build/oldest-spark/constraints.txt
 	build/oldest-spark/bin/python -m pip install --quiet --disable-pip-version-check \

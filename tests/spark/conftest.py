@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from forked import forked_brokers
+from quick_java import QUICK
 
 from broker.spark.environment import local_session, missing
 
@@ -13,12 +14,7 @@ collect_ignore_glob = ["test_[!e]*.py"] if REASON else []
 SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "2",
-    # No test runs for so long that Java's second compiler would gain more time than it takes, and
-    # verifying the twenty thousand classes of Spark takes as long as a test.
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m "
-        "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-    ),
+    "spark.driver.extraJavaOptions": f"-XX:MetaspaceSize=256m {QUICK}",
 }
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from quick_java import QUICK
 
 from broker.process import BrokerProcess
 
@@ -49,10 +50,11 @@ spark.stop()
 
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="no pyspark[connect]")
 def test_a_session_of_spark_connect_does_what_any_session_does(tmp_path):
+    python = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     with BrokerProcess("--data", str(tmp_path / "store"), "--engine", "naive") as broker:
         subprocess.run(
             [sys.executable, "-c", CLIENT, broker.endpoint, str(tmp_path)],
-            env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env=python | {"SPARK_SUBMIT_OPTS": QUICK},  # of the server, which it starts
             check=True,
             timeout=550,
         )

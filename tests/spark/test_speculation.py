@@ -10,17 +10,13 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from quick_java import QUICK
 
 from broker import RuleManager, Subscriber
 from broker.process import BrokerProcess
 
 HOME = Path(pyspark.__file__).parent
 ROWS = 40_000
-QUICK = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions "
-    "-XX:-BytecodeVerificationRemote"
-)
-"""Options of Java for a short life (conftest)."""
 DRIVER = f"""
 import sys, time
 from pyspark import TaskContext
