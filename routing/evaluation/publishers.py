@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
@@ -17,8 +18,8 @@ class Publishers:
         """Of each type that local sources publish, or have published, what was last said."""
         self._of: dict[str, dict[str, Source]] = {}
         """The sources that publish a type, by name; none once all have gone."""
-        self._asked: list[str] = []
-        """Types that a source has asked to publish, each once for every request."""
+        self._asked = Counter[str]()
+        """How many sources have asked to publish a type, and wait to be told."""
         self.waited_for: frozenset[str] = frozenset()
         """Types that somebody may come back to publish."""
         self.leaving: list[Source] = []
@@ -64,13 +65,12 @@ class Publishers:
 
     def expect(self, names: Sequence[str]) -> None:
         """A source has asked whether it may publish these types; until it is told, they wait."""
-        self._asked += names
+        self._asked.update(names)
         self.touch()
 
     def expect_no_more(self, names: Sequence[str]) -> None:
         """Take in that it was answered."""
-        for name in names:
-            self._asked.remove(name)
+        self._asked -= Counter(names)
         self.touch()
 
     def expect_nothing(self) -> None:
@@ -140,28 +140,24 @@ class Publishers:
         somebody has asked whether they may. s1 promises Temp up to 40 s, s2 up to 35 s: b3 says 35
         s, and CLOSED when both have gone.
         """
+        names: Collection[str]
         if self._is_said_anew:
-            inputs = {name: self._said_of(name) for name in self._of}
-            for name in (*self._asked, *self.waited_for):
-                inputs[name] = TIME_MIN
-            self._is_said_anew = False
+            marks, names = dict[str, int](), (*self._of, *self._asked, *self.waited_for)
         elif self._promised:
-            inputs = dict(self.marks)
-            for source in self._promised.values():
-                for name in source.floors:
-                    # Else nobody here publishes it yet, or somebody has asked whether he may.
-                    if inputs.get(name, TIME_MIN) != TIME_MIN or self._may_say(name):
-                        inputs[name] = self._said_of(name)
+            marks = dict(self.marks)
+            promised = {name for source in self._promised.values() for name in source.floors}
+            names = promised & marks.keys()  # of others nobody here publishes anything yet
         else:
             return None
+        for name in names:
+            marks[name] = self._said_of(name)
+        self._is_said_anew, self.marks = False, marks
         self._promised.clear()
-        self.marks = inputs
-        return inputs
-
-    def _may_say(self, name: str) -> bool:
-        return name in self._of and name not in self._asked and name not in self.waited_for
+        return marks
 
     def _said_of(self, name: str) -> int:
+        if name in self._asked or name in self.waited_for:
+            return TIME_MIN
         least = CLOSED
         for one in self._of[name].values():
             floor = one.floors.get(name)

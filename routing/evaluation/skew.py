@@ -130,23 +130,22 @@ class TreeSkew:
 
     def __init__(self, limit: SkewLimit) -> None:
         self._limit = limit
-        self._lagging: list[WaitingInputs] = []
+        self.lagging: list[WaitingInputs] = []
         """Inputs that have lagged under the present plan."""
         self._come_to: dict[frozenset[str], int] = {}
         """How far the slowest has come of types that, looked at together, have lagged, be it under
         the plan before."""
-        self._is_new = True
-        self.must_look = True
-        """Whether to look, whatever has come."""
+        self.is_new = True
+        """Whether to look at all, whatever has come."""
 
     def begin_anew(self) -> None:
         """Rules are divided in another way."""
-        self._lagging = []
+        self.lagging = []
         self.look_again()
 
     def look_again(self) -> None:
         """Look at all with the next input."""
-        self._is_new = self.must_look = True
+        self.is_new = True
 
     def look(
         self, inputs: Iterable[WaitingInputs], progress: TreeProgress, waits: Callable[[str], bool]
@@ -155,26 +154,25 @@ class TreeSkew:
         waits for types that nobody publishes.
         """
         lead = self._limit.lead_max_us
-        if self._is_new or progress.has_gone_far:
-            self._is_new = False
+        if self.is_new or progress.has_gone_far:
+            self.is_new = False
             progress.note_looked(lead // 4)
             self._look_at_all(inputs, progress, waits)
         step = max(lead // 8, 1)
         found: dict[str, int] = {}
         before, self._come_to = self._come_to, {}
-        for one in list(self._lagging):
+        for one in list(self.lagging):
             come_to = one.come_to(progress, before.get(one.types))
             if come_to is None:
                 continue
             if isinstance(one, JoinedInputs):
                 self._come_to[one.types] = min(come_to, self._come_to.get(one.types, come_to))
             elif progress.furthest_of(one.types) - come_to <= lead * 3 // 4:
-                self._lagging.remove(one)
+                self.lagging.remove(one)
                 continue
             for name in one.types:
                 found[name] = min(come_to // step * step, found.get(name, come_to))
         self._limit.note(self, found)
-        self.must_look = bool(self._lagging)
 
     def _look_at_all(
         self, inputs: Iterable[WaitingInputs], progress: TreeProgress, waits: Callable[[str], bool]
@@ -188,7 +186,7 @@ class TreeSkew:
             come_to, furthest = one.come_to(progress, lagged), progress.furthest_of(one.types)
             ahead = 0 if come_to is None else furthest - come_to
             is_known = lagged is not None
-            if (ahead > lead or is_known) and one not in self._lagging and not waits(one.rule):
-                self._lagging.append(one)
+            if (ahead > lead or is_known) and one not in self.lagging and not waits(one.rule):
+                self.lagging.append(one)
             if ahead > lead // 4 and isinstance(one, PulledInputs):
                 self._limit.note_kept(one.pull.master.type.name, furthest)

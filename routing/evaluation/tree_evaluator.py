@@ -101,7 +101,6 @@ class TreeEvaluator:
         """Messages for the father."""
         self.replay = Replay()
         """Events of local sources that wait to be sent along the tree."""
-        self._own: Mapping[str, int] = {}
         self._clock: int | None = None
         """The clock that ``advance`` was given last."""
         self.has_news = False
@@ -377,12 +376,9 @@ class TreeEvaluator:
         None where the clock does not count. ``now``: the host's time, in microseconds.
         """
         own = self.replay.bounded(own)
-        says_news = own is not self._own and own != self._own
-        if not (says_news or clock != self._clock or self.has_news):
+        if not (self.watermarks.inputs.hear_own(own) or clock != self._clock or self.has_news):
             return None
-        if says_news:
-            self.watermarks.inputs.hear_own(own)
-        self._own, self._clock, self.has_news = own, clock, False
+        self._clock, self.has_news = clock, False
         self._take_come()
         is_anew, self._is_anew = self._is_anew, False
         progress, watermarks = self.progress, self.watermarks
@@ -392,12 +388,12 @@ class TreeEvaluator:
             is_anew, moved = True, set(watermarks.inputs.types)
         if detections is not NOTHING:
             self._take_found(detections)
-        ended = watermarks.ends.types
+        ended = watermarks.ended_types
         changed = watermarks.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, is_anew=is_anew)
         if not self.forwarder.is_idle:
-            self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
-        if progress.has_gone_far or self.skew.must_look:
+            self._forward(moved, is_anew=is_anew or watermarks.ended_types != ended)
+        if progress.has_gone_far or self.skew.is_new or self.skew.lagging:
             self.skew.look(self._inputs, progress, self._waits)
         return detections
 
@@ -410,7 +406,7 @@ class TreeEvaluator:
             inputs.bound(pulls.take_limits(), moved)
         if is_anew:
             moved = set(inputs.types)
-        if inputs.closed or watermarks.ends.types:
+        if inputs.closed or watermarks.ended_types:
             watermarks.look_beyond(moved, is_anew=is_anew)
         if self.is_pulling:
             pulls.keep(watermarks.beyond)
@@ -492,7 +488,7 @@ class TreeEvaluator:
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:
         """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
-        forwarder, progress, ends = self.forwarder, self.progress, self.watermarks.ends.types
+        forwarder, progress, ends = self.forwarder, self.progress, self.watermarks.ended_types
         forwarded = forwarder.advance({one.name: one.here for one in moved})
         up = forwarder.marks if is_anew else forwarded.marks
         if ends:

@@ -49,7 +49,7 @@ class TreeProgress:
         self.have_rules_changed = False
         """Whether some have ended, or have not any more, or all are to be looked at."""
         self._changed: Collection[str] = ()
-        self._is_anew = False
+        """Rules that have ended, or have not any more; or all."""
         self._output_watermarks = OutputWatermarks(engine.mark)
         self._duties = NO_DUTIES
         self._marks: Mapping[str, int] = {}
@@ -69,11 +69,9 @@ class TreeProgress:
 
     def marks_of(self, names: Iterable[str]) -> list[int]:
         """The marks, as of now, of those of some types of which more may come."""
-        return [
-            mark
-            for one in map(self._type_records.__getitem__, names)
-            if not (one.is_closed or one.has_ended) and (mark := self._here(one)) < CLOSED
-        ]
+        left = map(self._type_records.__getitem__, set(names) - self._watermarks.ended_types)
+        marks = [self._here(one) for one in left if not one.is_closed]
+        return [mark for mark in marks if mark < CLOSED]
 
     def furthest_of(self, names: Iterable[str]) -> int:
         """The greatest time of an event of some types that has come; TIME_MIN for none."""
@@ -101,8 +99,9 @@ class TreeProgress:
 
     def open_mark(self, name: str) -> int:
         """The mark of a type as of now; CLOSED where it has ended, or nothing is known of it."""
-        one = self._type_records[name]
-        return CLOSED if one.has_ended else min(self._here(one), CLOSED)
+        if name in self._watermarks.ended_types:
+            return CLOSED
+        return min(self._here(self._type_records[name]), CLOSED)
 
     def output_watermarks(self, rules: Iterable[str]) -> dict[str, int]:
         """Up to where it is certain that no more of rules will be found (output_watermarks)."""
@@ -195,9 +194,6 @@ class TreeProgress:
         type_records = self._type_records
         for one in type_records.values():
             one.users, one.defining = [], []
-            one.is_used = one.opens = False
-        for name in duties.used:
-            type_records[name].is_used = True
         records = {
             one: RulesRecord(rules, one, type_records) for one, rules in duties.alike.items()
         }
@@ -218,8 +214,8 @@ class TreeProgress:
                 self.has_gone_far = True
         if front > self.front and not is_found:
             self.front = front
-        if one.opens:
-            self._output_watermarks.see(batch.type.name, least_time(batch), front)
+        if one.name in self._output_watermarks.types:
+            self._output_watermarks.see(one.name, least_time(batch), front)
 
     # --- after an input ---
 
@@ -233,42 +229,35 @@ class TreeProgress:
         elif self._forwarded:
             defined = {alike.defined for one in moved for alike in one.users}
             moved.update(defined & self._forwarded)
-        clock = self._watermarks.clock
+        clock, ended_types = self._watermarks.clock, self._watermarks.ended_types
         self._looked_at.clear()
-        self._marks, self._output = {}, {}
-        self._moved, self.have_rules_changed = moved, is_anew or bool(changed)
-        have_rules_moved = self.have_rules_changed
+        self._is_heard, self._marks, self._output = True, {}, {}
+        self._moved, self._changed = moved, self._rules.keys() if is_anew else changed
+        self.have_rules_moved = self.have_rules_changed = is_anew or bool(changed)
         if clock in moved:
             moved.discard(clock)  # nobody is told of it
-            self._moved, have_rules_moved = (*moved, clock), True
+            self._moved, self.have_rules_moved = (*moved, clock), True
         for one in moved:
             mark = one.mark
             if one.users:
-                have_rules_moved = True
-            if mark >= CLOSED or one.defining or one.has_ended:
+                self.have_rules_moved = True
+            if mark >= CLOSED or one.defining or one.name in ended_types:
                 self._look_at(one)
                 continue
             one.here = mark
             if one.given == UNSAID or mark > one.given:
                 one.given = mark
-        self._changed, self._is_anew, self._is_heard = changed, is_anew, True
-        self.have_rules_moved = have_rules_moved
 
     def _rise_anew(self, moved: set[TypeProgress]) -> None:
-        looks_at, forwarded = self._forwarder.looks_at, []
-        for one in self._type_records.values():
+        looks_at, type_records = self._forwarder.looks_at, self._type_records
+        for one in type_records.values():
             one.here = UNSAID
-            if one.has_ended:
-                moved.add(one)
-            if one.defining and looks_at(one.name):
-                forwarded.append(one)
-        moved.update(forwarded)
-        self._forwarded = frozenset(forwarded)
+        defined = [one for one in type_records.values() if one.defining]
+        self._forwarded = frozenset([one for one in defined if looks_at(one.name)])
+        moved.update(self._forwarded, map(type_records.__getitem__, self._watermarks.ended_types))
 
     def news(self, wanted: frozenset[str]) -> Collection[str]:
         """The rules among these that may have moved."""
-        if self._is_anew:
-            return self._rules.keys() & wanted
         risen = set(wanted.intersection(self._changed))
         for one in self._moved:
             for alike in one.users:
@@ -288,12 +277,14 @@ class TreeProgress:
 
     def _look_at(self, one: TypeProgress) -> None:
         """Work out the mark of a type, the rules here included."""
-        if one.mark == UNSAID and not (one.defining or one.has_ended):
+        ended_types = self._watermarks.ended_types
+        if one.mark == UNSAID and not (one.defining or one.name in ended_types):
             one.here = UNSAID  # it had ended, and has not any more
             return
         mark = one.here = self._mark_here(one)
         # What nobody publishes any more and no rule has used may begin anew at any time.
-        if one.mark != CLOSED or one.is_used or self._forwarder.looks_at(one.name):
+        is_used = one.name in self._duties.used or self._forwarder.looks_at(one.name)
+        if one.mark != CLOSED or is_used:
             one.given = mark if one.given == UNSAID else max(mark, one.given)
 
     def _mark_here(self, one: TypeProgress) -> int:
@@ -304,4 +295,6 @@ class TreeProgress:
         for alike in one.defining:
             rules = [rule for rule in alike.rules if rule not in watermarks.over]
             mark = min([mark, *self._marks_of(rules)])
-        return max(mark, watermarks.beyond_gone(one)) if one.has_ended else mark
+        if one.name in watermarks.ended_types:
+            mark = max(mark, watermarks.beyond_gone(one))
+        return mark

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from matcher.model import TIME_MAX
@@ -16,40 +16,6 @@ Uses = Mapping[str, frozenset[str]]
 Defining = Mapping[str, Sequence[str]]
 """By type, the rules that define it."""
 _Key = TypeVar("_Key", bound=Hashable)
-NEVER = -1, False
-"""In place of how often closings have changed: they have not been looked at."""
-
-
-class Ends:
-    """The types of which nothing more will come, from sources or from rules."""
-
-    def __init__(self) -> None:
-        self.types: frozenset[str] = frozenset()
-        self.rules: frozenset[str] = frozenset()
-        """The rules all of whose types have ended."""
-        self._uses: Uses = {}
-        self._defining: Defining = {}
-        self.looked_at = NEVER
-        """The closings that were looked at last, and whether the clock counted then."""
-
-    def arrange(self, uses: Uses, defining: Defining) -> None:
-        """There are these rules from now on."""
-        self._uses, self._defining, self.looked_at = uses, defining, NEVER
-
-    def look(
-        self, closed: Collection[str], said: Collection[str], closings: int, *, is_timed: bool
-    ) -> tuple[Collection[str], Collection[str]]:
-        """See what has ended. Gives the types that have ended, or have not any more, and such
-        rules. ``closed``: the types of which nothing is published any more, ``closings``: how often
-        these have changed; ``said``: those of which something is said. ``is_timed``: the clock
-        counts.
-        """
-        self.looked_at = closings, is_timed
-        gone = {*closed, *(self._defining.keys() - said)}
-        types, rules = ended(gone, self._uses, self._defining, is_timed=is_timed)
-        changed = types ^ self.types, (rules ^ self.rules).intersection(self._uses)
-        self.types, self.rules = types, rules
-        return changed
 
 
 def users_of(

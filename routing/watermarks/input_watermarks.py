@@ -11,7 +11,7 @@ large network hears of thousands of types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from matcher.model import TIME_MIN
 from routing.watermarks.ends import CLOSED
@@ -36,12 +36,12 @@ class InputWatermarks:
         """The types whose marks are CLOSED."""
         self.closings = 0
         """Counts up whenever ``closed`` changes."""
+        self._published: frozenset[str] = frozenset()
+        """The types that local sources publish."""
         self._children: dict[str, Table] = {}
         self._own: Mapping[str, int] = {}
         self._touched: set[TypeProgress] = set()
         """The types of which somebody has said something else."""
-        self._is_anew = True
-        """Whether all bounds are to be looked at."""
 
     @property
     def types(self) -> list[TypeProgress]:
@@ -51,8 +51,7 @@ class InputWatermarks:
     @staticmethod
     def furthest(coupled_types: CoupledTypes) -> int:
         """The greatest mark of one of these types that is not closed; TIME_MIN for none."""
-        if not coupled_types.is_furthest_known:
-            coupled_types.is_furthest_known = True
+        if coupled_types.furthest is None:
             still_open = [one.mark for one in coupled_types.types if one.mark < CLOSED]
             coupled_types.furthest = max(still_open, default=TIME_MIN)
         return coupled_types.furthest
@@ -70,29 +69,23 @@ class InputWatermarks:
     def arrange(
         self,
         published: frozenset[str],
-        expected: Mapping[str, Iterable[str]],
+        expected: Mapping[str, Collection[str]],
     ) -> None:
         """From now on local sources publish these types, and children forward those of
         ``expected``. What a child has said stays said, but for an end: what has ended may
         begin anew; if it does not, the child says so again.
         """
-        before, self._children = self._children, {}
+        before, self._children, self._published = self._children, {}, published
+        self._touched = {self._type_records[name] for name in published.union(*expected.values())}
         for one in self._type_records.values():
             one.child_watermarks = []
-            one.bound = UNSAID
-            one.is_published = False
-        for name in published:
-            self._type_records[name].is_published = True
+            one.told = one.bound = one.mark = UNSAID
+            one.coupled_types.furthest = None
         for child, names in expected.items():
             table = before.get(child, {})
             self._children[child] = {
                 name: ChildWatermark(self._type_records[name], table.get(name)) for name in names
             }
-        for one in self._type_records.values():
-            one.told = one.mark = UNSAID
-            one.coupled_types.is_furthest_known = False
-        self._touched = {one for one in self._type_records.values() if one.is_brought}
-        self._is_anew = True
         self.closed.clear()
         self.closings += 1
 
@@ -125,15 +118,17 @@ class InputWatermarks:
                 is_news = True
         return is_news
 
-    def hear_own(self, own: Mapping[str, int]) -> None:
-        """Local sources say this now, and nothing else."""
+    def hear_own(self, own: Mapping[str, int]) -> bool:
+        """Local sources say this now, and nothing else; whether that is anything new."""
         before, self._own = self._own, own
         if own is before:
-            return
-        for name in {name for name, _ in own.items() - before.items()} | before.keys() - own.keys():
+            return False
+        news = {name for name, _ in own.items() - before.items()} | before.keys() - own.keys()
+        for name in news:
             one = self._type_records[name]
             one.own = own.get(name, TIME_MIN)
             self._touched.add(one)
+        return bool(news)
 
     def hear(self) -> set[TypeProgress]:
         """Give the types of which ``told`` is another than before, after all that was said."""
@@ -142,7 +137,7 @@ class InputWatermarks:
             return moved
         touched, self._touched = self._touched, set()
         for one in touched:
-            mark = one.own if one.is_published else UNSAID
+            mark = one.own if one.name in self._published else UNSAID
             for child_watermark in one.child_watermarks:
                 if child_watermark.mark < mark:
                     mark = child_watermark.mark
@@ -157,13 +152,10 @@ class InputWatermarks:
         types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
         another than before.
         """
-        looked_at = set(self._type_records.values()) if self._is_anew else set(moved)
-        self._is_anew = False
-        for name, limit in limits.items():
-            one = self._type_records[name]
-            one.bound = limit
-            looked_at.add(one)
-        for one in looked_at:
+        limited = [self._type_records[name] for name in limits]
+        for one in limited:
+            one.bound = limits[one.name]
+        for one in moved.union(limited):
             if one.bound != UNSAID:
                 mark = min(one.bound, one.told)
                 if mark != one.mark:
@@ -172,11 +164,12 @@ class InputWatermarks:
 
     def _set(self, one: TypeProgress, mark: int) -> None:
         before, one.mark = one.mark, mark
+        coupled_types = one.coupled_types
         if mark == CLOSED or mark < before:
             # The furthest may have been this one; or it was UNSAID, and says so for the first time.
-            one.coupled_types.is_furthest_known = False
-        elif mark > one.coupled_types.furthest:
-            one.coupled_types.furthest = mark
+            coupled_types.furthest = None
+        elif coupled_types.furthest is not None and mark > coupled_types.furthest:
+            coupled_types.furthest = mark
         if (mark == CLOSED) != (one in self.closed):
             (self.closed.add if mark == CLOSED else self.closed.discard)(one)
             self.closings += 1

@@ -35,7 +35,7 @@ class OutputWatermarks:
         self._mark = mark
         self._found: dict[str, int] = {}
         """By rule, its output watermark, where ``rise`` was called for it."""
-        self._types: dict[str, _Type] = {}
+        self.types: dict[str, _Type] = {}
         """The types of terminators."""
 
     def of(self, rule: str) -> int:
@@ -48,24 +48,22 @@ class OutputWatermarks:
         """
         for name in self._found.keys() - stay:
             del self._found[name]
-        before, self._types = self._types, {}
+        before, self.types = self.types, {}
         for wiring, names in alike.items():
             for used in wiring.opening:
-                if used not in self._types:
-                    self._types[used] = _Type(before[used].waiting if used in before else [])
-                self._types[used].rules += names
+                if used not in self.types:
+                    self.types[used] = _Type(before[used].waiting if used in before else [])
+                self.types[used].rules += names
 
     def forget(self, mark: Callable[[str], int]) -> None:
         """Forget what has come: rules begin anew, and this is how far they have been evaluated."""
         self._mark, self._found = mark, {}
-        for one in self._types.values():
+        for one in self.types.values():
             one.waiting = []
 
     def see(self, name: str, least: int, greatest: int) -> None:
-        """Events of a type have come that may be terminators (Law 2)."""
-        one = self._types.get(name)
-        if one is None:
-            return
+        """Events of one of ``types`` have come, which may be terminators (Law 2)."""
+        one = self.types[name]
         if len(one.waiting) >= min(8 + len(one.rules), EXTENTS_MAX):
             passed = min(map(self._mark, one.rules))
             one.waiting = [extent for extent in one.waiting if extent[1] >= passed]
@@ -81,7 +79,7 @@ class OutputWatermarks:
         """
         if bound > mark:
             for name in opening:
-                for least, greatest in self._types[name].waiting:
+                for least, greatest in self.types[name].waiting:
                     if greatest >= mark:
                         bound = min(bound, max(least, mark))
         found = self._found[rule] = max(bound, mark, self._found.get(rule, TIME_MIN))

@@ -5,8 +5,8 @@ Marks move with nearly every message, one broker is in many trees, and each has 
 thousands. What bears on a mark that moves is therefore in one place, and is found by its name once.
 
 Each field has one owner, which alone sets it: ``InputWatermarks`` what is said of a type,
-``Watermarks`` what follows for the engine, and ``TreeProgress``, which asks them, the rest. Records
-of rules are of one division.
+``Watermarks`` what follows for the engine, and ``TreeProgress``, which asks them, the rest. Sets of
+types that an owner has are not repeated here. Records of rules are of one division.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ class CoupledTypes:
     def __init__(self, types: list[TypeProgress]) -> None:
         self.types = types
         # InputWatermarks
-        self.furthest = TIME_MIN
-        """The greatest mark of one that is not closed."""
-        self.is_furthest_known = False
+        self.furthest: int | None = None
+        """The greatest mark of one that is not closed; None where it is to be looked for."""
         # Watermarks
         self.front = max([one.front for one in types])
         """The greatest time of an event that has come; TIME_MIN before any."""
@@ -47,17 +46,11 @@ class TypeProgress:
         """The greatest time of an event that has come here; TIME_MIN before any."""
         self.coupled_types = CoupledTypes([self])
         """The types that bear on it, this one among them."""
-        self.is_timed = False
-        """Whether any rule here that depends on it depends on Timer too."""
-        self.has_ended = False
-        """Whether nothing more will come of it, from sources or from rules."""
         # InputWatermarks
         self.child_watermarks: list[ChildWatermark] = []
         """The children that forward the type, with what they have said."""
         self.own = TIME_MIN
         """The mark of the local sources."""
-        self.is_published = False
-        """Whether local sources publish it."""
         self.told = UNSAID
         """The least that is said."""
         self.bound = UNSAID
@@ -71,10 +64,6 @@ class TypeProgress:
         """The rules here whose marks it bears on, through other rules here too."""
         self.defining: list[RulesRecord] = []
         """The rules here that define it."""
-        self.opens = False
-        """Whether it is a type of terminators of rules here."""
-        self.is_used = False
-        """Whether rules here use it."""
         self.here = UNSAID
         """The mark, the rules here included, as of now; where rules here define the type, when it
         was last asked for."""
@@ -96,11 +85,6 @@ class TypeProgress:
         """Whether nobody brings anything of it any more."""
         return self.mark == CLOSED
 
-    @property
-    def is_brought(self) -> bool:
-        """Whether anybody is expected to say something of it."""
-        return self.is_published or bool(self.child_watermarks)
-
 
 class RulesRecord:
     """Rules of one wiring that are evaluated here, by name, and the type that they define."""
@@ -109,8 +93,6 @@ class RulesRecord:
         self.rules, self.wiring = rules, wiring
         self.defined = types[wiring.defined]
         self.defined.defining.append(self)
-        for name in wiring.opening:
-            types[name].opens = True
 
 
 class ChildWatermark:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from matcher.model import TIME_MIN
-from routing.watermarks.ends import CLOSED, Defining, Ends, Uses
+from routing.watermarks.ends import CLOSED, Defining, Uses, ended
 from routing.watermarks.input_watermarks import InputWatermarks
 from routing.watermarks.type_progress import UNSAID, CoupledTypes, TypeProgress, TypeRecords
 from rules.pattern import TIMER
@@ -41,16 +41,24 @@ class Watermarks:
     def __init__(self) -> None:
         self.type_records = TypeRecords()
         self.inputs = InputWatermarks(self.type_records)
-        self.ends = Ends()
         self.clock = self.type_records[TIMER.name]
         self.over: frozenset[str] = frozenset()
         """The rules here that have been evaluated up to their ends."""
+        self.finished: frozenset[str] = frozenset()
+        """The types that rules here define, all of which are over."""
+        self.ended_types: frozenset[str] = frozenset()
+        """The types of which nothing more will come, from sources or from rules."""
+        self.ended_rules: frozenset[str] = frozenset()
+        """The rules here all of whose types have ended."""
+        self._looked_for_ends: tuple[int, bool] | None = None
+        """How often closings had changed, and whether the clock counted, when ends were looked for
+        last; None where rules have changed since."""
         self._uses: Uses = {}
         self._defining: Defining = {}
         self._timed: Uses = {}
         """Of the rules that need Timer all types that bind them, through other rules here too."""
-        self.finished: frozenset[str] = frozenset()
-        """The types that rules here define, all of which are over."""
+        self._timed_types: frozenset[str] = frozenset()
+        """All of these types."""
         self._timer = TIME_MIN
         self._kept: dict[str, int] = {}
         """By type of masters, how far what is kept elsewhere for them has come."""
@@ -71,13 +79,10 @@ class Watermarks:
         them. ``together``: types that are looked at together, by these rules or for others;
         ``over`` as in note_over. ``inputs.arrange`` must follow.
         """
-        self._uses, self._defining, self._timed, self.over = uses, defining, timed, over
-        for one in self.type_records.values():
-            one.is_timed = False
-        for name in frozenset[str]().union(*timed.values()):
-            self.type_records[name].is_timed = True
+        self._uses, self._defining, self._timed = uses, defining, timed
+        self._timed_types = frozenset[str]().union(*timed.values())
         self._arrange_coupled(together)
-        self._arrange_ends()
+        self._set_over(over)
 
     def _arrange_coupled(self, together: Iterable[Collection[str]]) -> None:
         """Arrange which types are coupled; none are by Timer, which goes with all."""
@@ -95,15 +100,11 @@ class Watermarks:
         """Note that rules here are over; whether that is news."""
         if over == self.over:
             return False
-        self.over = over
-        self._arrange_ends()
+        self._set_over(over)
         return True
 
-    def _arrange_ends(self) -> None:
-        over, uses = self.over, self._uses
-        if over:
-            uses = {rule: frozenset() if rule in over else used for rule, used in uses.items()}
-        self.ends.arrange(uses, self._defining)
+    def _set_over(self, over: frozenset[str]) -> None:
+        self.over, self._looked_for_ends = over, None
         finished = (name for name, of in self._defining.items() if over.issuperset(of))
         self.finished = frozenset(finished if over else ())
 
@@ -129,9 +130,6 @@ class Watermarks:
         """Types of which nothing is published any more move with their coupled types (Law 2): adds
         to the types that have moved by what was said.
         """
-        if not (self.inputs.closed or self.ends.types):
-            self._grown.clear()
-            return
         groups = self._grown.union(
             [one.coupled_types for one in (self.type_records.values() if is_anew else moved)]
         )
@@ -141,7 +139,7 @@ class Watermarks:
             beyond = self._beyond_of(coupled_types)
             if beyond != coupled_types.beyond:
                 coupled_types.beyond = beyond
-                moved.update([one for one in coupled_types.types if one.is_closed or one.has_ended])
+                moved.update(filter(self._is_gone, coupled_types.types))
 
     def engine_marks(self, moved: set[TypeProgress], clock: int | None) -> dict[str, int]:
         """The marks that the engine is to be given; adds Timer to the types that have moved, if it
@@ -154,7 +152,8 @@ class Watermarks:
         if timer != self._timer:
             self._timer = timer
             moved.add(self.clock)
-            moved.update(one for one in self._gone if one.is_timed)
+            timed = map(self.type_records.__getitem__, self._timed_types)
+            moved.update(filter(self._is_gone, timed))
         marks = {}
         for one in moved:
             if one.mark < CLOSED:
@@ -168,22 +167,26 @@ class Watermarks:
             marks[TIMER.name] = timer
         return marks
 
-    @property
-    def _gone(self) -> set[TypeProgress]:
-        """The types of which nothing is published any more, or nothing at all will come."""
-        return self.inputs.closed.union(map(self.type_records.__getitem__, self.ends.types))
+    def _is_gone(self, one: TypeProgress) -> bool:
+        """Whether nothing of a type is published any more, or nothing at all will come."""
+        return one.mark == CLOSED or one.name in self.ended_types
 
     def end(self, moved: set[TypeProgress], *, is_timed: bool) -> Collection[str]:
-        """See what has ended; adds to the types that have moved, and gives rules (Ends.look)."""
-        if self.ends.looked_at == (self.inputs.closings, is_timed):
+        """See what has ended; adds to the types that have moved those that have, or have not any
+        more, and gives such rules. ``is_timed``: the clock counts.
+        """
+        if self._looked_for_ends == (self.inputs.closings, is_timed):
             return ()
+        self._looked_for_ends = self.inputs.closings, is_timed
+        types_before, rules_before = self.ended_types, self.ended_rules
         closed, said = ({one.name for one in of} for of in (self.inputs.closed, self.inputs.types))
-        types, rules = self.ends.look(closed, said, self.inputs.closings, is_timed=is_timed)
-        for one in map(self.type_records.__getitem__, types):
-            one.has_ended = one.name in self.ends.types
+        names, over = closed.union(self._defining.keys() - said), self.over
+        uses = {rule: frozenset() if rule in over else used for rule, used in self._uses.items()}
+        self.ended_types, self.ended_rules = ended(names, uses, self._defining, is_timed=is_timed)
+        for one in map(self.type_records.__getitem__, self.ended_types ^ types_before):
             if one.mark != UNSAID or one.name in self._defining:
                 moved.add(one)
-        return rules
+        return (self.ended_rules ^ rules_before).intersection(self._uses)
 
     # --- marks ---
 
@@ -194,7 +197,7 @@ class Watermarks:
     def beyond_gone(self, one: TypeProgress) -> int:
         """The mark of a type of which nothing is published any more (Laws 2 and 3)."""
         beyond = self._beyond_of(one.coupled_types)
-        return max(beyond, self._timer) if one.is_timed else beyond
+        return max(beyond, self._timer) if one.name in self._timed_types else beyond
 
     def beyond(self, name: str) -> int:
         """How far the coupled types of a type have come (Law 2)."""

@@ -54,12 +54,12 @@ class TreePart:
     def has_ended(self, name: str) -> bool:
         """Whether nobody publishes anything any more for a rule."""
         if self.evaluates(name):
-            return name in self.evaluator.watermarks.ends.rules
+            return name in self.evaluator.watermarks.ended_rules
         return name in self.router.ended
 
     def complete_to(self, rules: Sequence[Deployed]) -> int:
         """Up to where the composite events of all these rules are complete; CLOSED for no rule."""
-        here, ended = self.evaluator.rules, self.evaluator.watermarks.ends.rules
+        here, ended = self.evaluator.rules, self.evaluator.watermarks.ended_rules
         elsewhere, open_ones = self.router.ended, list[str]()
         for name in [deployed.rule.name for deployed in rules]:
             is_here = name in here and name not in self._outdated
@@ -136,7 +136,7 @@ class TreePart:
 
     def _tell(self, detected: Detections, rules: Collection[str]) -> None:
         marks = self.evaluator.progress.output_watermarks(rules)
-        ended = self.evaluator.watermarks.ends.rules.intersection(rules)
+        ended = self.evaluator.watermarks.ended_rules.intersection(rules)
         if self.resume_from:
             detected = from_resume_points_on(detected, self.resume_from)
         self.router.route_found(detected, marks, ended)

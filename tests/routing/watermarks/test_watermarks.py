@@ -47,7 +47,7 @@ def test_types_that_have_all_closed_are_just_beyond_their_last_event() -> None:
     at = At(FIRE, "Temp", "Smoke")
     at.reach(Temp=29, Smoke=55)
     assert at.say(Temp=CLOSED, Smoke=CLOSED) == {"Temp": 56, "Smoke": 56}
-    assert at.watermarks.ends.rules == {"fire"}
+    assert at.watermarks.ended_rules == {"fire"}
 
 
 def test_what_has_nothing_to_do_with_a_closed_type_moves_it_no_further() -> None:
