@@ -7,7 +7,8 @@ they are full or somebody idles. It calls the engine's own functions for slices,
 threads. Each step takes the time that a table of costs has for it.
 
 Where it is not the engine: an item is stored, and has its ticket, at the instant at which it is
-taken; an idle worker is woken by the item that comes, where the engine's looks again and again.
+taken; an idle worker is woken by the item that comes, where the engine's looks again and again; and
+some of it may be as the paper prints it (``printed``).
 
 Law: a run is a function of its chain, costs, crew and seed; and pairs, sequences and matches are
 those of the chain, whoever comes first.
@@ -31,6 +32,7 @@ from rules.engine.chains.hybrid.layout import CHUNK
 from rules.engine.chains.hybrid.pipeline import Crew, inputs_by_work
 from studies.multicore.chains import AgentPairs, Chain, agents_of
 from studies.multicore.costs import ChainCosts, Counts, StepCosts, work_ns
+from studies.multicore.printed import AS_BUILT, Printed, capped, others_as_printed
 from studies.multicore.stores import Store
 
 Floats = npt.NDArray[np.float64]
@@ -51,6 +53,7 @@ class Detection:
     ``work`` is that of each agent. ``created`` says when each match was complete, in seconds, and
     ``terminators`` the time of its last event in the stream. ``chunk_bytes``: the most that chunks
     took. ``slices``: the steps of each. ``lost``: matches of the chain that were not found.
+    ``idle``: the most workers that had no input.
     """
 
     seconds: float
@@ -61,6 +64,7 @@ class Detection:
     chunk_bytes: int
     slices: tuple[Counts, ...]
     lost: int = 0
+    idle: int = 0
 
     @property
     def composites(self) -> int:
@@ -96,17 +100,14 @@ def detect(
     units_max: int | None = None,
     arrival: Arrival | None = None,
     agents: Sequence[AgentPairs] = (),
-    purges: bool = False,
+    printed: Printed = AS_BUILT,
 ) -> Detection:
     """Work a stream off by a crew. Without ``arrival`` all events are there from the beginning.
 
     ``agents``: those of the chain, where they are known. ``units_max``: see ``inputs_by_work``.
-    ``purges``: as published, items are let go of as others come (``Store``), and between slices,
-    too, as if events came no faster than they are worked off; what that loses is counted
-    (``Detection.lost``).
     """
     known = agents or agents_of(chain)
-    return Multicore(chain, known, steps, costs, crew, units_max, purges=purges).run(arrival)
+    return Multicore(chain, known, steps, costs, crew, units_max, printed).run(arrival)
 
 
 class Multicore:
@@ -120,16 +121,15 @@ class Multicore:
         costs: ChainCosts,
         crew: Crew,
         units_max: int | None,
-        *,
-        purges: bool = False,
+        printed: Printed = AS_BUILT,
     ) -> None:
         self._chain, self._steps, self._costs, self._crew = chain, steps, costs, crew
-        self._units_max = units_max
+        self._units_max, self._printed = units_max, printed
         self._env = simpy.Environment()
         self._size = len(chain.times)
         self._agents = dict(enumerate(agents, 1))
         self._stores = {
-            place: Store(chain, place, one, crew.capacity, purges=purges)
+            place: Store(chain, place, one, crew.capacity, purges=printed.purge)
             for place, one in self._agents.items()
         }
         self._queues: dict[int, deque[Int64s]] = {place: deque() for place in self._agents}
@@ -147,7 +147,7 @@ class Multicore:
         self._counts = Counts()
         self._slices: list[Counts] = []
         self._pairing_ns = 0.0
-        self._chunk_bytes = self._complete_chunks = 0
+        self._chunk_bytes = self._complete_chunks = self._idle_workers = 0
 
     def run(self, arrival: Arrival | None) -> Detection:
         """Work everything off."""
@@ -164,10 +164,16 @@ class Multicore:
             self._chunk_bytes,
             tuple(self._slices),
             len(self._agents[self._size - 1].event) - sum(map(len, events)),
+            self._idle_workers,
         )
 
     def _assign(self) -> None:
-        inputs = inputs_by_work(self._crew, self._work_done(), self._units_max)
+        work = self._work_done()
+        inputs = inputs_by_work(self._crew, work, self._units_max)
+        if self._printed.caps and self._pairing_ns:
+            pair_share = self._costs.pair_ns / self._pairing_ns
+            inputs = capped(inputs, [one.evaluations * pair_share for one in work])
+            self._idle_workers = max(self._idle_workers, inputs.count([]))
         for worker, one in zip(self._workers, inputs, strict=True):
             worker.inputs, worker.last = one, -1
 
@@ -208,7 +214,7 @@ class Multicore:
         for place, store in self._stores.items():
             store.begin(self._next[place])
         is_alone = self._crew.roles == "full" and count < self._crew.few
-        workers = self._workers[: 1 if is_alone else None]
+        workers = [one for one in self._workers[: 1 if is_alone else None] if one.inputs]
         yield self._env.all_of([self._env.process(self._worker(one)) for one in workers])
         self._pairing_ns += self._env.now - begun
 
@@ -238,12 +244,14 @@ class Multicore:
         while True:
             source = self._look(worker)
             if source is not None:
-                worker.last = source
+                if not self._printed.choice or source in worker.inputs[2:]:
+                    worker.last = source
                 yield from self._take(worker, source)
                 if self._idle and worker.filling:
                     yield self._env.timeout(self._send_all(worker))
                 continue
-            worker.last = -1
+            if not self._printed.choice:
+                worker.last = -1
             if worker.filling:
                 yield self._env.timeout(self._send_all(worker))
                 continue
@@ -254,6 +262,9 @@ class Multicore:
 
     def _look(self, worker: _Worker) -> int | None:
         """The input that a worker takes from next (``working.work_once``)."""
+        if self._printed.choice:
+            order = others_as_printed(worker.inputs, worker.last, worker.chance)
+            return next(filter(self._has_some, order), None)
         if worker.last >= 0 and self._has_some(worker.last):
             return worker.last
         count = len(worker.inputs)

@@ -38,7 +38,7 @@ def said(published: str, table: Table, columns: Sequence[str], asked: Sequence[A
 
 
 def _short(column: str) -> str:
-    return column.rpartition(" [")[0]
+    return column.rpartition(" [")[0] or column
 
 
 def over_aip(claim: Claim, table: Table, asked: Sequence[Asked]) -> Claim:
@@ -174,6 +174,11 @@ def memories(table: Table) -> tuple[Claim, ...]:
 # --- figures 9 and 10 ----------------------------------------------------------------------------
 
 FULL, STATE = "fully dynamic, simulated [events/s]", "state-dynamic, simulated [events/s]"
+PRINTED = "fully dynamic, the other agent as printed, simulated [events/s]"
+STATE_CAPPED = "state-dynamic, capped, simulated [events/s]"
+STATIC, CAPPED = "static, simulated [events/s]", "static, capped, simulated [events/s]"
+ROLES = (FULL, PRINTED, STATE, STATE_CAPPED, STATIC, CAPPED)
+IDLE = "idle threads, static, capped"
 FUSED, APART = "two agents fused, simulated [events/s]", "none fused, simulated [events/s]"
 
 
@@ -191,6 +196,24 @@ def dynamic(by_cores: bool, table: Table) -> tuple[Claim, ...]:
     if by_cores:
         claims.append(_most_with_few(table, "few cores benefit the most", gains))
     return tuple(claims)
+
+
+def roles(table: Table) -> tuple[Claim, ...]:
+    """What the text says of roles without a figure: sections IV-A and V."""
+    return (
+        said(
+            "state-dynamic allocation outweighs its synchronization: nobody in an agent idles (V)",
+            table,
+            [STATE, STATIC],
+            against(line(table, STATE), line(table, STATIC), ABOVE),
+        ),
+        said(
+            "more workers than the caps allow are wasteful (IV-A)",
+            table,
+            [CAPPED, STATIC, IDLE],
+            against(line(table, CAPPED), line(table, STATIC), ABOVE),
+        ),
+    )
 
 
 def fused(by_cores: bool, table: Table) -> tuple[Claim, ...]:

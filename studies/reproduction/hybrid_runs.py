@@ -21,6 +21,7 @@ from studies.bench_multicore import STREAMS
 from studies.multicore.chains import AgentPairs, Chain, agents_of
 from studies.multicore.costs import CostTable, read
 from studies.multicore.machine import Arrival, Detection, detect
+from studies.multicore.printed import AS_BUILT, Printed
 from studies.multicore.runs import detect_by_runs
 from studies.multicore_chains import chain_of
 
@@ -45,13 +46,17 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run came to: seconds, of these while workers run, mean latency, the most bytes."""
+    """What a run came to: seconds, of these while workers run, mean latency, the most bytes; the
+    composite events, those that were lost, and the most workers without an input.
+    """
 
     seconds: float
     pairing_s: float
     latency_s: float
     megabytes: float
     composites: int
+    lost: int
+    idle: int
 
 
 @lru_cache(maxsize=4)
@@ -83,6 +88,7 @@ def hybrid(
     roles: str = "full",
     units_max: int | None = None,
     is_offered: bool = False,
+    printed: Printed = AS_BUILT,
 ) -> Figures:
     """A pattern on so many simulated cores; ``is_offered``: events come one after another."""
     chain, agents = paired(pattern)
@@ -96,6 +102,7 @@ def hybrid(
         units_max=units_max,
         arrival=arrival,
         agents=agents,
+        printed=printed,
     )
     return _figures(done, arrival)
 
@@ -108,18 +115,6 @@ def rip(pattern: Pattern, cores: int, is_offered: bool = False) -> Figures:
     table = costs()
     done = detect_by_runs(chain, table.steps, table.chains[pattern.kind], cores, arrival=arrival)
     return _figures(done, arrival)
-
-
-@cache
-def lost(pattern: Pattern, cores: int) -> tuple[int, int]:
-    """The matches of a pattern, and how many of them the published purge loses on so many simulated
-    cores.
-    """
-    chain, agents = paired(pattern)
-    table = costs()
-    crew, of_kind = Crew(cores), table.chains[pattern.kind]
-    done = detect(chain, table.steps, of_kind, crew, agents=agents, purges=True)
-    return done.composites + done.lost, done.lost
 
 
 def sequential(pattern: Pattern, is_offered: bool = False) -> Figures:
@@ -137,7 +132,15 @@ def arrival_of(pattern: Pattern) -> Arrival:
 
 def _figures(done: Detection, arrival: Arrival | None) -> Figures:
     latency_s = 0.0 if arrival is None else done.latency_s(arrival)
-    return Figures(done.seconds, done.pairing_s, latency_s, done.chunk_bytes / 1e6, done.composites)
+    return Figures(
+        done.seconds,
+        done.pairing_s,
+        latency_s,
+        done.chunk_bytes / 1e6,
+        done.composites,
+        done.lost,
+        done.idle,
+    )
 
 
 # --- real ----------------------------------------------------------------------------------------

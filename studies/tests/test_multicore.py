@@ -1,6 +1,7 @@
 """The simulated multicore: pairs and matches are the engine's, time a function of the seed."""
 
 from itertools import combinations, pairwise
+from random import Random
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from studies.bench_multicore import STREAMS
 from studies.multicore.chains import Chain, agents_of, spread
 from studies.multicore.costs import ChainCosts, StepCosts, read
 from studies.multicore.machine import Detection, Multicore, detect
+from studies.multicore.printed import Printed, capped, others_as_printed
 from studies.multicore.runs import detect_by_runs, edges_of
 from studies.multicore_chains import chain_of
 
@@ -168,9 +170,48 @@ def test_the_published_purge_loses_matches_where_several_work_and_slices_lose_no
     make, _, _ = STREAMS["correlation"]
     given = chain_of(make(240, 10, 5))
     whole, alone, several = (
-        detect(given, STEPS, COSTS, Crew(cores), purges=purges)
+        detect(given, STEPS, COSTS, Crew(cores), printed=Printed(purge=purges))
         for cores, purges in ((6, False), (1, True), (6, True))
     )
     assert (whole.lost, alone.lost) == (0, 0)
     assert several.lost > 0
     assert several.composites + several.lost == whole.composites
+
+
+def test_workers_beyond_the_caps_change_their_group_or_are_idle() -> None:
+    """Of agents 1 and 2 with six workers each, events (even) and matches (odd) in turns."""
+    inputs = [[2], [3]] * 3 + [[4], [5]] * 3
+    assert capped(inputs, [5.5, 1.2]) == [[2], [3]] * 3 + [[4], [5]] * 2 + [[], []]
+    assert capped([[2], [2], [3]], [0.1]) == [[2], [3], []]
+    both = [[4, 5], [5, 4], [4, 5]]
+    assert capped(both, [0.0, 0.3]) == [[4, 5], [5, 4], []]
+    fused = [[2, 4], [3, 5], [2, 4]]
+    assert capped(fused, [0.4, 0.8]) == fused
+    assert capped(fused, [0.4, 0.4]) == [*fused[:2], []]
+
+
+def test_another_agent_is_chosen_as_printed_behind_ones_own() -> None:
+    inputs = [4, 5, 2, 6, 3, 7]
+    orders = [list(others_as_printed(inputs, 6, Random(seed))) for seed in range(20)]
+    assert all(one[:3] == [4, 5, 6] and sorted(one[3:]) == [2, 3, 6, 7] for one in orders)
+    assert len({tuple(one) for one in orders}) > 5
+    assert list(others_as_printed(inputs, 4, Random(1)))[:2] == [4, 5]
+
+
+def test_caps_and_the_printed_choice_lose_time_and_no_match() -> None:
+    make, _, _ = STREAMS["correlation"]
+    given = chain_of(make(240, 10, 5))
+    agents = agents_of(given)
+
+    def on_24(roles: str, **printed: bool) -> Detection:
+        as_printed = Printed(**printed)
+        return detect(given, STEPS, COSTS, Crew(24, roles), agents=agents, printed=as_printed)
+
+    whole, other = on_24("full"), on_24("full", choice=True)
+    assert (other.lost, other.idle) == (0, 0)
+    assert other.composites == whole.composites
+    assert other.seconds != whole.seconds
+    free, fewer = on_24("static"), on_24("static", caps=True)
+    assert (free.idle, fewer.lost) == (0, 0)
+    assert fewer.idle > 0
+    assert fewer.composites == whole.composites

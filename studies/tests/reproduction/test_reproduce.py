@@ -56,6 +56,7 @@ def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixtur
         *("thesis-5.24", "thesis-6.10"),
         *("growth-window", "growth-rules", "growth-states"),
         *("hybrid-6a", "hybrid-7d", "hybrid-10b", "hybrid-indexes"),
+        *("hybrid-roles", "hybrid-replay"),
     ],
 )
 def test_experiments_run(name: str) -> None:
