@@ -116,7 +116,7 @@ def _amount(units: Mapping[str, float]) -> Callable[[Any], float | None]:
         if found is None or found[2].lower() not in units:
             raise ValueError
         amount = float(found[1]) * units[found[2].lower()]
-        if amount <= 0:
+        if not 0 < amount <= COUNT_MAX:
             raise ValueError
         return amount
 
@@ -183,9 +183,13 @@ def _number(text: str) -> str:
     return str(ipaddress.ip_address(text))
 
 
+COUNT_MAX = 10**15
+"""More than any count, or bytes, of a configuration: messages bear numbers of 64 bits."""
+
+
 def _count(value: Any) -> int:
     number = int(value) if isinstance(value, str) else value
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= COUNT_MAX:
         raise ValueError
     return number
 

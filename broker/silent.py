@@ -40,6 +40,10 @@ class SilentConnections:
         self._take_events()
         self._silent.pop(descriptor, None)
 
+    def give_time(self, connection: Connection) -> None:
+        """Nothing that comes by a connection counts any more: it is as one that is silent."""
+        self._silent[connection.descriptor] = connection, 0
+
     def look(self) -> None:
         """Hang up on who has been silent for too long."""
         self._take_events()

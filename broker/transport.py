@@ -298,9 +298,11 @@ class Transport:
         self._owners.pop(peer, None)
 
     def close_peer(self, peer: bytes) -> None:
-        """Read nothing more from this peer."""
+        """Read nothing more from this peer, which has some seconds to hang up."""
         self._closed[peer] = 0
-        self._owners.pop(peer, None)
+        known = self._owners.pop(peer, None)
+        if self._silent is not None and known is not None and known.connection is not None:
+            self._silent.give_time(known.connection)
         if len(self._closed) > CLOSED_PEERS_MAX:
             self._closed.popitem(last=False)
 

@@ -27,6 +27,7 @@ from broker.connect.systems import (
     CLOSE_S,
     CONNECT_S,
     PAUSE_MIN_S,
+    UNFIT,
     Message,
     Pending,
     SystemLost,
@@ -211,6 +212,8 @@ class Sink:
                     await asyncio.sleep(PAUSE_MIN_S)
             except KafkaException as error:
                 pending.tell(_fault(error.args[0]))
+            except UNFIT as error:
+                pending.tell(error)
         if self._settings.transactions:
             await self._step(self._producer.commit_transaction)
             for pending in lot:

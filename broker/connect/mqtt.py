@@ -23,6 +23,7 @@ from broker.connect.systems import (
     CONNECT_S,
     PAUSE_MAX_S,
     PAUSE_MIN_S,
+    UNFIT,
     Inbox,
     Message,
     Outgoing,
@@ -305,8 +306,13 @@ class Sink(_Connection):
             if self._room.locked():
                 self._client.loop_write()
             await self._room.acquire()
-            while (told := self._publish(message)).rc and not self._settings.qos:
-                await asyncio.sleep(PAUSE_MIN_S)  # paho keeps none of these for the next connection
+            try:
+                while (told := self._publish(message)).rc and not self._settings.qos:
+                    await asyncio.sleep(PAUSE_MIN_S)  # paho keeps none of these for the next one
+            except UNFIT as error:
+                self._room.release()
+                pending.tell(error)
+                continue
             self._unconfirmed[told.mid] = pending
         self._client.loop_write()
 

@@ -19,7 +19,7 @@ from broker.client.outbox import Checked
 from broker.client.subscriber import AsyncSubscriber
 from broker.connect.dead_letters import DeadLetters
 from broker.connect.reading import Reading
-from broker.connect.systems import CLOSE_S, Gathered, Giver, Message, Pending, Taker, persist
+from broker.connect.systems import CLOSE_S, UNFIT, Gathered, Giver, Message, Pending, Taker, persist
 from broker.connect.writing import Writing
 from broker.errors import BrokerError, PublishBlocked, RefusedError
 from matcher.errors import BadEvent, EventError
@@ -223,8 +223,10 @@ class SinkPump:
         if error is None:
             self.count += 1
             self._settle(pending.position)
-        elif isinstance(error, BadEvent):
+        elif isinstance(error, (BadEvent, *UNFIT)):
             message = pending.message
+            if not isinstance(error, BadEvent):
+                error = BadEvent(f"the other system's client refuses it: {error}")
             self._dead(message.topic, message.body, error, pending.position)
         else:
             self._tasks.create_task(_raised(error))

@@ -286,8 +286,11 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _flat(members: dict[str, Any]) -> dict[str, Any]:
-    """Members, those of members being called ``outer.inner``."""
-    return dict(_leaves(members)) if dict in map(type, members.values()) else members
+    """Members, those of members being called ``outer.inner``; BadEvent if nested too deep."""
+    try:
+        return dict(_leaves(members)) if dict in map(type, members.values()) else members
+    except RecursionError:
+        raise BadEvent("members of members of members, nested too deep") from None
 
 
 def _leaves(members: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

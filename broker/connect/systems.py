@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
@@ -21,6 +22,8 @@ PLAIN = "".join(map(chr, range(0x20, 0x7F))).translate(dict.fromkeys(map(ord, '"
 PAUSE_MIN_S, PAUSE_MAX_S = 0.25, 30.0
 HEADING = "$heading"
 """The header that is the first line of a table of CSV, of which the message is a row."""
+UNFIT = ValueError, TypeError, OverflowError, struct.error
+"""What a client of another system raises for a message that it cannot write."""
 T = TypeVar("T")
 
 

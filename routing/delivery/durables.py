@@ -294,7 +294,7 @@ class Durables:
         sink = DurableSink(name, bounds, self._keeper)
         try:
             for number, text in filters:
-                self._all.add(sink, number, text, schemas, again=True, rights=rights)
+                self._all.recall(sink, number, text, schemas, rights)
         except Refusal:
             self._all.remove(sink.peer)
             raise

@@ -149,6 +149,20 @@ class Sinks:
             raise Refusal(Code.BAD_FILTER, added.problem)
         # The link that it was confirmed on may not be known as lost yet, and then counts, too.
         self._check_work(sink, added, rights.user, 2 * WORK_MAX if again else WORK_MAX)
+        return self._keep(sink, added, schemas, rights)
+
+    def recall(
+        self, sink: Sink, number: int, text: str, schemas: Mapping[str, EventType], rights: Rights
+    ) -> None:
+        """Add a subscription that was kept: bounds of new ones do not refuse it, which may be less
+        than they were, or count otherwise while its type is not known.
+        """
+        kept = sink.checked(interest(number, text, schemas, again=True, rights=rights))
+        self._keep(sink, kept, schemas, rights)
+
+    def _keep(
+        self, sink: Sink, added: Interest, schemas: Mapping[str, EventType], rights: Rights
+    ) -> Interest:
         self._sinks[sink.peer] = sink
         sink.rights = rights
         return self._begin(sink, added, schemas)

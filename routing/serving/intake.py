@@ -24,6 +24,9 @@ from routing.serving.ahead import Ahead
 from routing.serving.published import Sifted
 from routing.serving.sources import Source
 
+ID_MAX = 1_024
+"""Characters of an event's id."""
+
 
 class Intake(Struct, frozen=True, eq=False, gc=False):
     """The outcome of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
@@ -155,7 +158,10 @@ def _check_identity(source: Source, batch: EventBatch, reach: Extent) -> None:
     name = source.name
     if isinstance(batch, Single):
         is_own, rises = batch.row.source == name, True
+        if batch.row.text is not None:
+            _check_ids(batch)
     else:
+        _check_ids(batch)
         ids = batch.ids
         # What a part says of a recorded event stands where causes do (routing.serving.parts).
         is_primitive = ids.digest is None and (batch.causes is None or source.whole is not None)
@@ -170,6 +176,18 @@ def _check_identity(source: Source, batch: EventBatch, reach: Extent) -> None:
         raise ProtocolError(Code.BAD_EVENT, "an event time beyond the years 1 to 9999")
     if reach.first < 0 or not rises:
         raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
+
+
+def _check_ids(batch: EventBatch) -> None:
+    """ProtocolError for an id that is too long. Texts of ids are written once in a message however
+    many events bear them, and once for each event here.
+    """
+    columns = [batch.ids.text, None if batch.causes is None else batch.causes.ids.text]
+    length = max(
+        (len(text) for one in columns if one is not None for text in one.values), default=0
+    )
+    if length > ID_MAX:
+        raise ProtocolError(Code.BAD_EVENT, f"an id of {length} characters: {ID_MAX} at most")
 
 
 def _check_distinct(batches: Sequence[EventBatch]) -> None:

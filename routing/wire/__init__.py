@@ -13,6 +13,7 @@ from routing.wire.frames import (
     decode_kept,
     encode,
     is_gathered,
+    is_of_brokers,
     looks_like,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "decode_kept",
     "encode",
     "is_gathered",
+    "is_of_brokers",
     "looks_like",
 ]

@@ -29,6 +29,7 @@ from routing.messages import (
 )
 from routing.wire import clients, network
 from routing.wire.codec import (
+    LINK_HELLO,
     MAGIC,
     PREFIX,
     Buffer,
@@ -168,6 +169,12 @@ def is_gathered(frames: Sequence[Buffer]) -> bool:
     """Whether frames are, by their looks, a message of ``GATHERED``, or a packet with one."""
     first = frames[1 if len(frames) > 1 and frames[0][:PREFIX] == _PACKET_PREFIX else 0]
     return len(first) >= PREFIX and first[3] in _GATHERED
+
+
+def is_of_brokers(frames: Sequence[Buffer]) -> bool:
+    """Whether frames are, by their looks, of a kind that brokers alone say."""
+    start = bytes(frames[0][:PREFIX]) if frames else b""
+    return start in _BY_PREFIX and start[3] >= LINK_HELLO
 
 
 def looks_like(frames: Sequence[Buffer], kind: type[Message]) -> bool:
