@@ -41,7 +41,7 @@ class SilentConnections:
         self._silent.pop(descriptor, None)
 
     def give_time(self, connection: Connection) -> None:
-        """Nothing that comes by a connection counts any more: it is as one that is silent."""
+        """Take a connection for a silent one from now on, whatever comes by it."""
         self._silent[connection.descriptor] = connection, 0
 
     def look(self) -> None:

@@ -152,9 +152,7 @@ class Node:
                 self._send_to_greet(peer)
             if link is not None and self._service.limits_sizes:
                 check_size(link, sum(map(len, frames)))
-            if wire.is_of_brokers(frames):
-                raise ProtocolError(Code.PROTOCOL, "a message among brokers, from a client")
-            message = wire.decode(frames)
+            message = wire.decode(frames, by_client=True)
         except ProtocolError as error:
             self._expel(peer, error.code, str(error))
         except VersionMismatch as error:

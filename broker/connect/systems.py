@@ -23,7 +23,7 @@ PAUSE_MIN_S, PAUSE_MAX_S = 0.25, 30.0
 HEADING = "$heading"
 """The header that is the first line of a table of CSV, of which the message is a row."""
 UNFIT = ValueError, TypeError, OverflowError, struct.error
-"""What a client of another system raises for a message that it cannot write."""
+"""Errors of other systems' clients for messages that they cannot write."""
 T = TypeVar("T")
 
 

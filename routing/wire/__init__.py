@@ -13,7 +13,6 @@ from routing.wire.frames import (
     decode_kept,
     encode,
     is_gathered,
-    is_of_brokers,
     looks_like,
 )
 
@@ -26,6 +25,5 @@ __all__ = [
     "decode_kept",
     "encode",
     "is_gathered",
-    "is_of_brokers",
     "looks_like",
 ]

@@ -129,8 +129,8 @@ def encode(message: Message) -> list[bytes]:
     return _BY_MESSAGE[type(message)](message)
 
 
-def decode(frames: Sequence[Buffer]) -> Message:
-    """The message in ``frames``.
+def decode(frames: Sequence[Buffer], *, by_client: bool = False) -> Message:
+    """The message in ``frames``; ``by_client``: what brokers alone say is not read.
 
     Raises WireError for anything that is not one, and its subclass VersionMismatch for a message
     of another version.
@@ -142,6 +142,8 @@ def decode(frames: Sequence[Buffer]) -> Message:
         if len(frame) > FRAME_MAX:
             raise WireError(f"a frame of more than {FRAME_MAX} bytes")
     first = frames[0]
+    if by_client and bytes(first[:PREFIX]) in _BY_PREFIX and first[3] >= LINK_HELLO:
+        raise WireError("a message among brokers, from a client")
     try:
         if count > 1 and first[:PREFIX] == _PACKET_PREFIX:
             body = frames[2] if count == 3 else None
@@ -169,12 +171,6 @@ def is_gathered(frames: Sequence[Buffer]) -> bool:
     """Whether frames are, by their looks, a message of ``GATHERED``, or a packet with one."""
     first = frames[1 if len(frames) > 1 and frames[0][:PREFIX] == _PACKET_PREFIX else 0]
     return len(first) >= PREFIX and first[3] in _GATHERED
-
-
-def is_of_brokers(frames: Sequence[Buffer]) -> bool:
-    """Whether frames are, by their looks, of a kind that brokers alone say."""
-    start = bytes(frames[0][:PREFIX]) if frames else b""
-    return start in _BY_PREFIX and start[3] >= LINK_HELLO
 
 
 def looks_like(frames: Sequence[Buffer], kind: type[Message]) -> bool:

@@ -10,6 +10,8 @@ from secured import broker, keys, make_keys, secured
 from broker import RuleManager
 from broker.security.keys import load_pair
 from broker.silent import LOOKS_MAX
+from routing import wire
+from routing.messages import Goodbye, Heartbeat
 
 SILENT = 8
 
@@ -53,6 +55,27 @@ def test_who_says_nothing_goes_and_who_has_greeted_stays(dealers, tmp_path):
             time.sleep(0.1)
         assert len(manager.status()["clients"]) == 1
         until += LOOKS_MAX + 30
+        while descriptors(process) > before:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert manager.status()["totals"]
+
+
+def test_who_was_sent_away_and_does_not_hang_up_is_hung_up_on(dealers, tmp_path):
+    with (
+        broker(*secured(tmp_path, "b1")) as (process, endpoint),
+        RuleManager(endpoint, **keys(tmp_path, "bob")) as manager,
+    ):
+        manager.status()
+        before = descriptors(process)
+        stay = [dealers(endpoint) for _ in range(SILENT)]
+        for socket in stay:
+            socket.send_multipart(wire.encode(Heartbeat()))  # before any Hello
+        for socket in stay:
+            assert socket.poll(30_000)
+            assert isinstance(wire.decode(socket.recv_multipart()), Goodbye)
+        assert descriptors(process) >= before + len(stay)
+        until = time.monotonic() + LOOKS_MAX + 30
         while descriptors(process) > before:
             assert time.monotonic() < until
             time.sleep(0.2)

@@ -152,6 +152,17 @@ def test_a_message_that_does_not_fit_is_refused_in_words(topic, body, kind, reas
         read(topic, body, kind=kind)
 
 
+def test_members_nested_deep_are_read_or_refused():
+    """Whichever of the decoder and the reader comes to its bound first."""
+    refused = 0
+    for depth in range(300, 1_100, 7):
+        body = '{"value": ' * depth + "1" + "}" * depth
+        with pytest.raises(BadEvent) as error:
+            read("sensors/a1/temp", body)
+        refused += "nested too deep" in error.value.reason or "JSON" in error.value.reason
+    assert refused
+
+
 ALL = EventType.of("All", area="string", x="float", n="int", ok="bool")
 ODD = [
     ("x", '"hot"'), ("x", "null"), ("x", "1e999"), ("x", f"1{'0' * 400}"), ("x", '{"y": 1}'),

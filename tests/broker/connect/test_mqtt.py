@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -9,7 +10,8 @@ from connectors import connected
 from mosquitto import client, mosquitto, needs_mosquitto
 from secured import broker
 
-from broker import Subscriber
+from broker import Publisher, RuleManager, Subscriber
+from matcher import EventType
 
 pytestmark = needs_mosquitto
 FILE = """
@@ -84,6 +86,37 @@ def test_messages_become_events_and_events_messages(tmp_path, server, version):
         ("hot", "sensors/a1/temp"),
     ]
     assert "expected an object of JSON" in letters[1]["reason"]
+
+
+def await_subscribed(endpoint):
+    """Return when the sink has its durable subscription."""
+    until = time.monotonic() + 60
+    with RuleManager(endpoint) as manager:
+        while not manager.durables():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+
+def test_an_event_that_cannot_be_written_is_a_dead_letter_and_the_others_leave(tmp_path, server):
+    """Neither does it come again first at each start."""
+    temp = EventType.of("Temp", area="string", value="float", serial="int")
+    with (
+        broker("--data", str(tmp_path / "b1")) as (_, endpoint),
+        client(server, "alerts/#") as (_, wait_for),
+    ):
+        file = written(tmp_path, endpoint=endpoint, port=server, version="5", body="cloudevents")
+        with connected(file) as process:
+            await_subscribed(endpoint)
+            with Publisher(endpoint, name="p", types=[temp]) as source:
+                for area in ("a" * 70_000, "a1"):
+                    source.publish("Temp", area=area, value=50.0, serial=1)
+            ((topic, _),) = wait_for(lambda had: len(had) == 1)
+            assert topic == "alerts/a1"
+            process.terminate()
+            said = process.communicate(timeout=60)[1].splitlines()[-1]
+            assert said == "sink alerts: 1 messages, 1 dead letters"
+    (letter,) = map(json.loads, (tmp_path / "alerts.dead").read_text().splitlines())
+    assert "the other system's client refuses it" in letter["reason"]
 
 
 def test_nothing_is_lost_when_the_connector_is_killed(tmp_path, server):
