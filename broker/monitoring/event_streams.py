@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+
+import numpy as np
 
 from broker.client.address import Address
 from broker.client.sink import WhenFullName
 from broker.client.subscriber import AsyncSubscriber
 from broker.errors import BrokerError
 from matcher.formats.printing import json_lines
-from routing.delivery.remainder import positions_of
+from matcher.model import EventBatch, Int64s, StringColumn
+from routing.delivery.delivery_batch import places_of
+from routing.delivery.remainder import left_of, positions_of
 from routing.messages import Delivery
 
 QUEUE_EVENTS, CREDIT_EVENTS = 65_536, 1_024
@@ -20,6 +24,38 @@ UNCONFIRMED_MAX = 8_192
 CONNECT_S = 3.0
 BEAT_S = 10.0
 """A stream that has nothing to say says so every so many seconds: whether it is read is seen."""
+
+
+PART_BYTES = 4 << 20
+
+
+def parts_of(delivery: Delivery) -> Iterator[Delivery]:
+    """A delivery in parts with some PART_BYTES of texts, or of one event. A message has a text once
+    that a thousand events bear, and a stream a thousand times.
+    """
+    texts = sum(sum(map(len, column.values)) for column in _texts(delivery.batches))
+    if texts * len(delivery) <= PART_BYTES:  # common
+        yield delivery
+        return
+    sizes = np.concatenate([_sizes(batch) for batch in delivery.batches])
+    numbers = np.cumsum(sizes[places_of(delivery)]) // PART_BYTES
+    for number in np.unique(numbers):
+        part = left_of(delivery, numbers == number)
+        assert part is not None, "some event has that number"
+        yield part
+
+
+def _texts(batches: Iterable[EventBatch]) -> Iterator[StringColumn]:
+    columns = (column for batch in batches for column in batch.columns)
+    return (column for column in columns if isinstance(column, StringColumn))
+
+
+def _sizes(batch: EventBatch) -> Int64s:
+    """int64[n]: the characters of each event's texts."""
+    sizes = np.zeros(len(batch), np.int64)
+    for column in _texts([batch]):
+        sizes += np.array([len(text) for text in column.values], np.int64)[column.codes]
+    return sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +152,8 @@ class EventStream:
                 if gap := self._gap():
                     yield gap
                 if delivery is not None:
-                    yield b"".join(self._events(delivery))
+                    for part in parts_of(delivery):
+                        yield b"".join(self._events(part))
                 elif loop.time() % BEAT_S < 1.0:
                     yield b":\n\n"
         except BrokerError as error:
