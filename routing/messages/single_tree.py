@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -26,6 +26,8 @@ from routing.messages.clients import (
 )
 from routing.messages.rights import EVERYTHING, Rights
 from routing.messages.values import Document, Name, Number, Request, Sequence, Text, Time
+
+STAYS_BYTES = 1 << 22
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):
@@ -162,6 +164,19 @@ class Stays:
     """Accounts of sources that are news to the receiver, from the root on."""
 
     stays: tuple[Stay, ...]
+
+    @classmethod
+    def in_parts(cls, stays: Iterable[Stay]) -> Iterator[Stays]:
+        """Messages of some STAYS_BYTES: all that there are may be longer than a frame may be."""
+        part, size = list[Stay](), 0
+        for stay in stays:
+            part.append(stay)
+            size += 64 + 4 * sum(map(len, (stay.name, stay.home, stay.owner, *stay.types)))
+            if size >= STAYS_BYTES:
+                yield cls(tuple(part))
+                part, size = [], 0
+        if part:
+            yield cls(tuple(part))
 
 
 class Question(enum.Enum):

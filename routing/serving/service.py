@@ -295,10 +295,10 @@ class Service:
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
-        self._credit.spend(source, sum(map(len, message.batches)))
         horizon = horizon_of(self._config, self._moment.now)
         ahead = Ahead(self._moment.now, FAR if source.replays else horizon)
         intake = self._take_in(source, message.batches, ahead)
+        self._credit.spend(source, intake.events)
         if message.traces:
             self._note_traces(source, message)
         self._take_over(source, intake, horizon)
@@ -331,6 +331,8 @@ class Service:
             if unseen.batches == tuple(batches) and found.batches == intake.taken:
                 return intake
             return intake.sifted(batches, unseen, found, late=intake.late)
+        if (events := sum(map(len, batches))) > source.outstanding:
+            self._credit.spend(source, events)  # refused before its names are looked at
         here, now, user = self._config.name, self._moment.now, source.rights.user
         for batch in batches:
             if batch.causes is not None:

@@ -7,7 +7,7 @@ from event_batches import batch_of_events
 
 from matcher.model import Event, EventBatch, EventIds, StringColumn
 from routing import wire
-from routing.messages import Credit, Delivery, Goodbye, Publish, Subscribe
+from routing.messages import Credit, Delivery, Goodbye, Publish, Stay, Stays, Subscribe
 from routing.serving.intake import ID_MAX
 from routing.wire.codec import LINK_HELLO, prefix
 
@@ -46,3 +46,17 @@ def test_a_message_of_brokers_is_not_read_of_a_client(monkeypatch: pytest.Monkey
         alone.turn()
         (goodbye,) = alone.take(b"s", Goodbye)
         assert "a message among brokers, from a client" in goodbye.reason
+
+
+def test_all_accounts_go_in_messages_that_frames_hold() -> None:
+    stays = [Stay(n, "b1", True, f"{n:05}" + "\U0001f600" * 250) for n in range(40_000)]
+    parts = [*Stays.in_parts(stays)]
+    assert [stay for part in parts for stay in part.stays] == stays
+    sizes = [sum(map(len, wire.encode(part))) for part in parts]
+    assert 1 < len(parts) < 20
+    assert max(sizes) < wire.FRAME_MAX // 4
+
+
+@pytest.mark.parametrize("stays", [[], [Stay(1, "b1", True, "s")]])
+def test_few_accounts_are_one_message_and_none_are_none(stays: list[Stay]) -> None:
+    assert [part.stays for part in Stays.in_parts(stays)] == ([tuple(stays)] if stays else [])

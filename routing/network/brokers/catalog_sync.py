@@ -101,8 +101,8 @@ class CatalogSync:
         news, accounts = self._context.accounts.take_news(), self._context.accounts
         for branch in self._router.children:
             stays = news if branch.catalog is not None else tuple(accounts)
-            if stays and branch.has_joined:
-                self._context.send(branch.neighbour, Stays(stays))
+            for part in Stays.in_parts(stays) if branch.has_joined else ():
+                self._context.send(branch.neighbour, part)
 
     def hear_stays(self, neighbour: str, message: Stays) -> None:
         """The root tells accounts of sources; brokers below, of those that have closed."""

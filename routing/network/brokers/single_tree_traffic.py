@@ -78,7 +78,8 @@ class SingleTreeTraffic:
         context = self._context
         stays = [context.accounts.find(source.name) for source in self._detection.take_leaving()]
         # Others have gone on elsewhere meanwhile.
-        left = tuple(stay for stay in stays if stay is not None and stay.home == context.name)
+        left = [stay for stay in stays if stay is not None and stay.home == context.name]
         context.send_flows()
-        if left and self._router.father is not None:
-            context.send(self._router.father, Stays(left))
+        if (father := self._router.father) is not None:
+            for part in Stays.in_parts(left):
+                context.send(father, part)
