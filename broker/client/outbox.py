@@ -23,6 +23,7 @@ from matcher.model import (
 )
 from matcher.rows import INT_MAX, INT_MIN, filled, refuse_surplus, values_of
 from matcher.single import Row, Single
+from routing.messages.values import ID_MAX
 from routing.wire.extent import EXTENT_MAX
 
 TEXTS_MAX = EXTENT_MAX - 2**16
@@ -33,6 +34,13 @@ _TYPES: Mapping[Kind, type] = {
     Kind.BOOL: bool,
     Kind.STRING: str,
 }
+
+
+def checked_id(text: str) -> str:
+    """An event's id; BadEvent for one that is too long."""
+    if len(text) > ID_MAX:
+        raise BadEvent(f"an id of {len(text)} characters: expected {ID_MAX} at most")
+    return text
 
 
 class Rows:
@@ -144,7 +152,7 @@ class Outbox:
     def check(self, name: str, data: Mapping[str, Any], time: int, text_id: str | None) -> Checked:
         """Check an event; BadEvent when it does not fit, KeyError for a type that is not known."""
         rows = self._rows[name, text_id is not None]
-        return rows, time, rows.check(data), text_id
+        return rows, time, rows.check(data), text_id and checked_id(text_id)
 
     def add(self, event: Checked) -> None:
         """Add a checked event: in one step, for a signal handler may interrupt its caller."""

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from broker.client.outbox import Checked, Rows
+from broker.client.outbox import Checked, Rows, checked_id
 from broker.cloudevents import STRUCTURED, Unsupported, events_of
 from broker.connect.bodies import Decode
 from broker.connect.lots import held, rows_of, value_of
@@ -25,6 +25,7 @@ from matcher.formats.jsondata import REFUSED, Members, unquoted
 from matcher.formats.layout import ID, TIME, TYPE, Layout
 from matcher.model import EventType, Kind, Value
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN
+from routing.messages.values import ID_MAX
 from routing.session import NO_TIME
 
 SENT_AT = "$time"
@@ -70,7 +71,7 @@ class _Type:
             time = NO_TIME
         elif not RFC_3339_MIN <= time <= RFC_3339_MAX:
             raise BadEvent(f"time {time} us is none of the years 1 to 9999")
-        return self._rows[own_id is not None], time, values, own_id
+        return self._rows[own_id is not None], time, values, own_id and checked_id(own_id)
 
 
 class Reading:
@@ -164,7 +165,7 @@ class Reading:
             known: list[Any] = ids
             if {*map(type, ids)} <= _NOTHING:
                 known = [one.id for one in messages]
-            if {*map(type, known)} == {str}:
+            if {*map(type, known)} == {str} and max(map(len, known)) <= ID_MAX:
                 return event_type.stamped(rows, known)
         return [
             self._event(event_type, one, values, _known(time), _known(own_id))

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from broker.client.address import Address
 from broker.client.async_publisher import AsyncPublisher
-from broker.client.outbox import Checked, Rows
+from broker.client.outbox import Checked, Rows, checked_id
 from broker.cloudevents import CloudEvent
 from broker.errors import BrokerError, RefusedError
 from broker.schemas import known_in
@@ -231,7 +231,8 @@ class _Post:
                 rows[event.type] = Rows(await self._type(publisher, event))
             at = NO_TIME if event.time is None else event.time
             try:
-                waiting = rows[event.type], at, rows[event.type].check(event.data), event.id
+                checked = rows[event.type].check(event.data)
+                waiting = rows[event.type], at, checked, checked_id(event.id)
             except BadEvent as error:
                 raise event.fault(error.reason) from None
             lots.setdefault(event.type, []).append((number, waiting))

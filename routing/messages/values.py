@@ -22,7 +22,7 @@ HEARTBEAT_MAX_S = 86_400.0
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=HEARTBEAT_MAX_S)]
 AGE_MAX_S = 1e10
 """Some centuries: the oldest that an event in a queue may become."""
-NAME_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 65_536, 2**24
+NAME_MAX, ID_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 1_024, 65_536, 2**24
 """Characters in a name, in a filter or reason, in the text of rules."""
 UNPRINTABLE = (
     "\\x00-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f"

@@ -17,15 +17,13 @@ from matcher.single import Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_text
 from routing.errors import ProtocolError
 from routing.messages import Act, Code, Rejected
+from routing.messages.values import ID_MAX
 from routing.order import Extent, bounds_of, greatest_time, strictly_rises
 from routing.permission import allowed
 from routing.runs import runs
 from routing.serving.ahead import Ahead
 from routing.serving.published import Sifted
 from routing.serving.sources import Source
-
-ID_MAX = 1_024
-"""Characters of an event's id."""
 
 
 class Intake(Struct, frozen=True, eq=False, gc=False):

@@ -60,8 +60,11 @@ def _advertise(names: SourceNames, link: Link, message: messages.Advertise) -> N
 def _publish(names: SourceNames, link: Link, message: messages.Publish) -> None:
     for batch in message.batches:
         _may_publish(link, batch.type.name)
-        if batch.causes is not None:  # recorded events (routing.serving.parts)
-            names.check(link.rights, *batch.causes.ids.source.values)
+        source = link.source
+        if batch.causes is None or (source is not None and len(batch) > source.outstanding):
+            continue  # beyond its credit it is refused, whatever it bears
+        # Recorded events (routing.serving.parts).
+        names.check(link.rights, *batch.causes.ids.source.values)
     _source(names, link, message)
 
 

@@ -121,6 +121,7 @@ _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
 }
 _KINDS: dict[type, int] = {codec.message: codec.kind for codec in CODECS}
 _BY_PREFIX = {prefix(codec.kind): codec.decode for codec in CODECS}
+_OF_BROKERS = {_PACKET_PREFIX, *(one for one in _BY_PREFIX if one[3] >= LINK_HELLO)}
 _GATHERED = frozenset(codec.kind for codec in CODECS if codec.message in GATHERED)
 
 
@@ -142,7 +143,7 @@ def decode(frames: Sequence[Buffer], *, by_client: bool = False) -> Message:
         if len(frame) > FRAME_MAX:
             raise WireError(f"a frame of more than {FRAME_MAX} bytes")
     first = frames[0]
-    if by_client and bytes(first[:PREFIX]) in _BY_PREFIX and first[3] >= LINK_HELLO:
+    if by_client and bytes(first[:PREFIX]) in _OF_BROKERS:
         raise WireError("a message among brokers, from a client")
     try:
         if count > 1 and first[:PREFIX] == _PACKET_PREFIX:

@@ -8,7 +8,7 @@ from event_batches import batch_of_events
 from matcher.model import Event, EventBatch, EventIds, StringColumn
 from routing import wire
 from routing.messages import Credit, Delivery, Goodbye, Publish, Stay, Stays, Subscribe
-from routing.serving.intake import ID_MAX
+from routing.messages.values import ID_MAX
 from routing.wire.codec import LINK_HELLO, prefix
 
 
@@ -38,7 +38,8 @@ def test_an_id_as_long_as_may_be_is_taken() -> None:
 
 def test_a_message_of_brokers_is_not_read_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a kind that is one, whatever follows."""
-    kinds = [codec.kind for codec in wire.CODECS if codec.kind >= LINK_HELLO]
+    packet = LINK_HELLO + 1
+    kinds = [packet, *(codec.kind for codec in wire.CODECS if codec.kind >= LINK_HELLO)]
     assert len(kinds) > 10
     for kind in kinds:
         alone = with_source()

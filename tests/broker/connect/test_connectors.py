@@ -152,6 +152,14 @@ def test_a_message_that_does_not_fit_is_refused_in_words(topic, body, kind, reas
         read(topic, body, kind=kind)
 
 
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_an_id_that_no_broker_takes_is_refused_in_words(kind):
+    body, pattern = ('{"value": 1.5}', "") if kind == "json" else ("1.5", "(?P<value>.*)")
+    read("sensors/a1/temp", body, "sensors/{area}/temp", kind, pattern, known_as="x" * 1_024)
+    with pytest.raises(BadEvent, match="an id of 1025 characters: expected 1024 at most"):
+        read("sensors/a1/temp", body, "sensors/{area}/temp", kind, pattern, known_as="x" * 1_025)
+
+
 def test_members_nested_deep_are_read_or_refused():
     """Whichever of the decoder and the reader comes to its bound first."""
     refused = 0
