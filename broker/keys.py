@@ -32,6 +32,8 @@ PARTS = ("broker", "routing", "security", "monitoring", "client")
 neighbours; keys; pages; and clients in a program of one's own."""
 LATE = ("refuse", "deliver")
 SYNCS = ("full", "normal")
+COUNT_MAX = 10**15
+"""More than any count, or bytes, of a configuration: messages bear numbers of 64 bits."""
 SECONDS_MAX = 1e10
 """Three hundred years, of which 64 bits count the microseconds."""
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
@@ -181,10 +183,6 @@ def _proxies(value: Any) -> tuple[str, ...]:
 
 def _number(text: str) -> str:
     return str(ipaddress.ip_address(text))
-
-
-COUNT_MAX = 10**15
-"""More than any count, or bytes, of a configuration: messages bear numbers of 64 bits."""
 
 
 def _count(value: Any) -> int:

@@ -2,8 +2,9 @@
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from broker import RuleManager
 from broker.configuration import load
@@ -95,11 +96,16 @@ class Hosts:
 
 
 def await_acknowledged(endpoint: str, name: str, number: int) -> None:
-    """Return when the broker has heard of it, which nobody tells the subscriber."""
+    """Return when the broker has heard of it."""
+    await_durables(endpoint, lambda durables: durables.get(name, {}).get("acknowledged") == number)
+
+
+def await_durables(endpoint: str, holds: Callable[[dict[str, Any]], bool]) -> None:
+    """Return when that holds of the durable subscriptions, by name: nobody tells a subscriber what
+    the broker has heard by now.
+    """
     with RuleManager(endpoint) as manager:
         deadline = time.monotonic() + 60.0
-        while (name, number) not in {
-            (one["name"], one["acknowledged"]) for one in manager.durables()
-        }:
-            assert time.monotonic() < deadline
+        while not holds(durables := {one["name"]: one for one in manager.durables()}):
+            assert time.monotonic() < deadline, durables
             time.sleep(0.05)

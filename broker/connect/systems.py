@@ -79,8 +79,8 @@ class Pending:
         self.is_done = False
 
     def tell(self, error: Exception | None = None) -> None:
-        """Say that the system has confirmed the message, or by a BadEvent that it never will. Any
-        other error ends the connector.
+        """Say that the system has confirmed the message, or by a BadEvent or an error of UNFIT that
+        it never will. Any other error ends the connector.
         """
         if not self.is_done:
             self.is_done = True

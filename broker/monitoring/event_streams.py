@@ -24,21 +24,20 @@ UNCONFIRMED_MAX = 8_192
 CONNECT_S = 3.0
 BEAT_S = 10.0
 """A stream that has nothing to say says so every so many seconds: whether it is read is seen."""
-
-
-PART_BYTES = 4 << 20
+PART_CHARACTERS = 4 << 20
+"""Characters of texts, about, that are written at once."""
 
 
 def parts_of(delivery: Delivery) -> Iterator[Delivery]:
-    """A delivery in parts with some PART_BYTES of texts, or of one event. A message has a text once
-    that a thousand events bear, and a stream a thousand times.
+    """A delivery in parts of some PART_CHARACTERS, or of one event. A text of 8 MB that a thousand
+    events bear is in a message once, and in a stream a thousand times.
     """
     texts = sum(sum(map(len, column.values)) for column in _texts(delivery.batches))
-    if texts * len(delivery) <= PART_BYTES:  # common
+    if texts * len(delivery) <= PART_CHARACTERS:  # common
         yield delivery
         return
     sizes = np.concatenate([_sizes(batch) for batch in delivery.batches])
-    numbers = np.cumsum(sizes[places_of(delivery)]) // PART_BYTES
+    numbers = np.cumsum(sizes[places_of(delivery)]) // PART_CHARACTERS
     for number in np.unique(numbers):
         part = left_of(delivery, numbers == number)
         assert part is not None, "some event has that number"

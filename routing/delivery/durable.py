@@ -421,9 +421,9 @@ class DurableSink(SharedSink[DurableClient]):
                 self._beyond = record.last + 1 if record.last < self._recorded else 0
 
     def _wanted(self, some: Numbered) -> Iterable[Numbered]:
-        """Of some events those that are not done with, that a subscription asks for and that the
-        user may still read. The others are done with, and no other event gets their numbers. Temps
-        of two areas wait, and of a user who may only read those of one by now: these come.
+        """Leave out the events that are done with, that no subscription asks for any more, or that
+        the user may not read any more: these are done with, and no others get their numbers. Temps
+        of two areas wait, and the user may read those of one by now: they come.
         """
         there, filters = {*self.interests.numbers}, self.rights.filters
         told = {*itertools.chain.from_iterable(some.subscriptions)}

@@ -28,6 +28,7 @@ from routing.messages.rights import EVERYTHING, Rights
 from routing.messages.values import Document, Name, Number, Request, Sequence, Text, Time
 
 STAYS_BYTES = 1 << 22
+"""Bytes, about, of a message with accounts."""
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):

@@ -23,7 +23,7 @@ Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=HEARTBEAT_MAX_S)]
 AGE_MAX_S = 1e10
 """Some centuries: the oldest that an event in a queue may become."""
 NAME_MAX, ID_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 1_024, 65_536, 2**24
-"""Characters in a name, in a filter or reason, in the text of rules."""
+"""Characters in a name, in an event's id, in a filter or reason, in the text of rules."""
 UNPRINTABLE = (
     "\\x00-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f"
     "\\ud800-\\udfff\\ufeff\\ufff0-\\ufffb\\U000e0000-\\U000e007f"

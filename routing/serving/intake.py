@@ -153,14 +153,15 @@ def check_schema(batch: EventBatch, schema: EventType) -> None:
 
 
 def _check_identity(source: Source, batch: EventBatch, reach: Extent) -> None:
-    name = source.name
+    name, texts = source.name, tuple[str, ...]()
     if isinstance(batch, Single):
         is_own, rises = batch.row.source == name, True
         if batch.row.text is not None:
-            _check_ids(batch)
+            texts = (batch.row.text,)
     else:
-        _check_ids(batch)
-        ids = batch.ids
+        ids, causes = batch.ids, batch.causes
+        known = [ids.text] if causes is None else [ids.text, causes.ids.text]
+        texts = tuple(text for column in known if column is not None for text in column.values)
         # What a part says of a recorded event stands where causes do (routing.serving.parts).
         is_primitive = ids.digest is None and (batch.causes is None or source.whole is not None)
         is_own = ids.source.values == (name,) and is_primitive
@@ -174,17 +175,8 @@ def _check_identity(source: Source, batch: EventBatch, reach: Extent) -> None:
         raise ProtocolError(Code.BAD_EVENT, "an event time beyond the years 1 to 9999")
     if reach.first < 0 or not rises:
         raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
-
-
-def _check_ids(batch: EventBatch) -> None:
-    """ProtocolError for an id that is too long. Texts of ids are written once in a message however
-    many events bear them, and once for each event here.
-    """
-    columns = [batch.ids.text, None if batch.causes is None else batch.causes.ids.text]
-    length = max(
-        (len(text) for one in columns if one is not None for text in one.values), default=0
-    )
-    if length > ID_MAX:
+    # A message has a text once however many events bear it; here it is written for each.
+    if texts and (length := max(map(len, texts))) > ID_MAX:
         raise ProtocolError(Code.BAD_EVENT, f"an id of {length} characters: {ID_MAX} at most")
 
 

@@ -45,7 +45,7 @@ def characters(some: Delivery) -> int:
 def test_parts_are_the_delivery_and_none_is_long(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(event_streams, "PART_BYTES", 1_000)
+    monkeypatch.setattr(event_streams, "PART_CHARACTERS", 1_000)
     whole = delivery(seed, 60)
     parts = [*parts_of(whole)]
     assert [line for part in parts for line in lines(part)] == lines(whole)

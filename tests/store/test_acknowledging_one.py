@@ -3,14 +3,14 @@
 import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from live_hosts import Hosts, await_acknowledged
+from live_hosts import Hosts, await_acknowledged, await_durables
 
-from broker import AsyncSubscriber, Publisher, RuleManager, Subscriber
+from broker import AsyncSubscriber, Publisher, Subscriber
 from broker.network import Member
 from broker.process import BrokerProcess
 from matcher import EventType
@@ -67,15 +67,13 @@ def given_again(subscriber: Subscriber, events: int) -> list[int]:
 
 
 def await_heard(endpoint: str, acknowledged: int, beyond: int) -> None:
-    """Return when the broker has heard of both, which nobody tells the subscriber."""
-    with RuleManager(endpoint) as manager:
-        deadline = time.monotonic() + 60.0
-        while True:
-            (billing,) = manager.durables()
-            if (billing["acknowledged"], billing["beyond"]) == (acknowledged, beyond):
-                return
-            assert time.monotonic() < deadline, billing
-            time.sleep(0.05)
+    """Return when the broker has heard of both."""
+
+    def holds(durables: dict[str, Any]) -> bool:
+        billing = durables["billing"]
+        return (billing["acknowledged"], billing["beyond"]) == (acknowledged, beyond)
+
+    await_durables(endpoint, holds)
 
 
 def await_kept(endpoint: str) -> None:

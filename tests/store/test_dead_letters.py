@@ -5,11 +5,12 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from live_hosts import Hosts
+from live_hosts import Hosts, await_durables
 
-from broker import AsyncSubscriber, Publisher, RuleManager, Subscriber
+from broker import AsyncSubscriber, Publisher, Subscriber
 from broker.cli import main
 from broker.network import Member
 from matcher import EventType
@@ -35,17 +36,14 @@ def publish(endpoint: str, *values: int) -> None:
 
 def await_waiting(endpoint: str, expected: dict[str, tuple[int, int]]) -> None:
     """Return when of each durable subscription so many events wait, and all is acknowledged up to
-    there; nobody tells a subscriber that the broker has heard of the last ones.
+    there.
     """
-    with RuleManager(endpoint) as manager:
-        deadline = time.monotonic() + WAIT_S
-        while True:
-            durables = manager.durables()
-            said = {one["name"]: (one["queued"], one["acknowledged"]) for one in durables}
-            if said == expected:
-                return
-            assert time.monotonic() < deadline, said
-            time.sleep(0.05)
+
+    def holds(durables: dict[str, Any]) -> bool:
+        said = {name: (one["queued"], one["acknowledged"]) for name, one in durables.items()}
+        return said == expected
+
+    await_durables(endpoint, holds)
 
 
 def test_a_loop_gives_back_what_it_cannot_deal_with_and_the_dead_are_sent_again(

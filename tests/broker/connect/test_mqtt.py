@@ -2,15 +2,15 @@
 
 import json
 import socket
-import time
 from contextlib import ExitStack
 
 import pytest
 from connectors import connected
+from live_hosts import await_durables
 from mosquitto import client, mosquitto, needs_mosquitto
 from secured import broker
 
-from broker import Publisher, RuleManager, Subscriber
+from broker import Publisher, Subscriber
 from matcher import EventType
 
 pytestmark = needs_mosquitto
@@ -88,15 +88,6 @@ def test_messages_become_events_and_events_messages(tmp_path, server, version):
     assert "expected an object of JSON" in letters[1]["reason"]
 
 
-def await_subscribed(endpoint):
-    """Return when the sink has its durable subscription."""
-    until = time.monotonic() + 60
-    with RuleManager(endpoint) as manager:
-        while not manager.durables():
-            assert time.monotonic() < until
-            time.sleep(0.1)
-
-
 def test_an_event_that_cannot_be_written_is_a_dead_letter_and_the_others_leave(tmp_path, server):
     """Neither does it come again first at each start."""
     temp = EventType.of("Temp", area="string", value="float", serial="int")
@@ -106,7 +97,7 @@ def test_an_event_that_cannot_be_written_is_a_dead_letter_and_the_others_leave(t
     ):
         file = written(tmp_path, endpoint=endpoint, port=server, version="5", body="cloudevents")
         with connected(file) as process:
-            await_subscribed(endpoint)
+            await_durables(endpoint, bool)
             with Publisher(endpoint, name="p", types=[temp]) as source:
                 for area in ("a" * 70_000, "a1"):
                     source.publish("Temp", area=area, value=50.0, serial=1)
