@@ -24,6 +24,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -228,13 +229,15 @@ def _committed(log: Path) -> set[str]:
 
 
 def _below(process: int) -> Iterator[int]:
-    """The processes that run tasks, of those that a process has started."""
-    for path in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in map(int, path.read_text().split()):
-            command = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
-            if any(word in command for word in WORKS):
-                yield child
-            yield from _below(child)
+    """The processes that run tasks, of those that a process has started; some end meanwhile."""
+    with suppress(OSError):
+        for path in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in map(int, path.read_text().split()):
+                with suppress(OSError):
+                    command = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
+                    if any(word in command for word in WORKS):
+                        yield child
+                yield from _below(child)
 
 
 # --- the driver ----------------------------------------------------------------------------------
