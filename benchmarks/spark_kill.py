@@ -15,6 +15,7 @@ Faults: anything that is lost or twice.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -220,12 +221,14 @@ class Streams:
 
 
 def _committed(log: Path) -> set[str]:
-    """The files that Spark's log of a sink names."""
-    found = set()
-    for commit in log.glob("[0-9]*"):
-        for line in commit.read_text().splitlines()[1:]:
-            found.add(unquote(urlparse(json.loads(line)["path"]).path))
-    return found
+    """The files that Spark's log of a sink names. It makes one file of several now and then, and
+    removes these; so what has gone since it was listed stands in another one.
+    """
+    while True:
+        with suppress(FileNotFoundError):
+            lines = [one.read_text().splitlines()[1:] for one in log.glob("[0-9]*")]
+            paths = [json.loads(line)["path"] for line in itertools.chain(*lines)]
+            return {unquote(urlparse(path).path) for path in paths}
 
 
 def _below(process: int) -> Iterator[int]:
