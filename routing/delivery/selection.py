@@ -8,13 +8,12 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from matcher.filters.constraint import Filter
 from matcher.filters.numbering import Numbering
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, Int64s
 from matcher.single import Single, single_at
 from routing.delivery.delivery_batch import SubscriptionNumbers
-from rules.planning.sketch import sketch_of
+from rules.filter_index import FilterIndex
 from rules.subscription import Subscription
 from runtime.growing import with_room
 
@@ -25,67 +24,54 @@ _Sink = TypeVar("_Sink", bound=Hashable)
 
 BITS_MAX = 62
 """So many subscriptions are the bits of one number."""
-_NONE = np.empty(0, np.int64)
 
 
 class Selection(Generic[_Sink]):
-    """Filters of one type by sink and number, matched as ``matching`` says.
+    """Filters of one type by sink and number, matched together (:mod:`rules.filter_index`).
 
-    It finds what each filter finds alone. Filters that constraints can say stand in one matcher,
-    which looks at few of them for each event; the others are evaluated one by one; and those
-    without conditions match whatever comes. Nothing is done for a sink that wants none of the
+    Those without conditions match whatever comes. Nothing is done for a sink that wants none of the
     events, unless it has a filter that is evaluated alone.
     """
 
     def __init__(self, matching: Matching = ON_PROCESSOR) -> None:
-        self._matching = matching
-        self._matcher = matching.make()
-        self._names: Numbering[tuple[_Sink, int]] = Numbering()
+        self._filters: FilterIndex[tuple[_Sink, int]] = FilterIndex(matching)
         self._sinks: Numbering[_Sink] = Numbering()
         self._sink_of: Int64s = np.zeros(16, np.int64)
         self._number_of: Int64s = np.zeros(16, np.int64)
-        self._alone: dict[int, Subscription] = {}
         self._every: dict[_Sink, set[int]] = {}
 
     def add(self, sink: _Sink, number: int, subscription: Subscription) -> None:
         """Add a filter; it has not been added."""
-        place, new = self._names.use((sink, number))
-        assert new, f"{sink} {number} is there already"
+        if not subscription.conditions:
+            self._every.setdefault(sink, set()).add(number)
+            return
+        place = self._filters.add((sink, number), subscription)
         self._sink_of = with_room(self._sink_of, place + 1)
         self._number_of = with_room(self._number_of, place + 1)
         self._sink_of[place], _ = self._sinks.use(sink)
         self._number_of[place] = number
-        sketch = sketch_of(subscription.conditions, subscription.type)
-        if not subscription.conditions:
-            self._every.setdefault(sink, set()).add(number)
-        elif sketch.is_whole:
-            self._matcher.add(place, 0, Filter(sketch.filter.constraints))
-        else:
-            self._alone[place] = subscription
 
     def remove(self, sink: _Sink, number: int) -> None:
         """Take a filter out; KeyError when it is not there."""
-        place = self._names.number((sink, number))
-        if place is None:
-            raise KeyError((sink, number))
         every = self._every.get(sink, set())
         if number in every:
             every.remove(number)
             if not every:
                 del self._every[sink]
-        elif self._alone.pop(place, None) is None:
-            self._matcher.remove(place)
-        self._names.release(place)
-        self._sinks.release(int(self._sink_of[place]))
+        else:
+            place = self._filters.remove((sink, number))
+            self._sinks.release(int(self._sink_of[place]))
 
     @property
     def facts(self) -> dict[str, Any]:
         """How those that constraints can say are matched at present."""
-        return self._matching.facts(self._matcher)
+        return self._filters.facts
 
     def match(self, batch: EventBatch) -> Iterable[tuple[_Sink, list[Pattern]]]:
         """The sinks that want events of a batch, and which of them because of what."""
-        return self._of_one(batch) if len(batch) == 1 else self._of(batch, *self._found(batch))
+        if len(batch) == 1:
+            return self._of_one(batch)
+        return self._of(batch, *self._filters.pairs(batch))
 
     def _of(
         self, batch: EventBatch, events: Int64s, places: Int64s
@@ -111,38 +97,16 @@ class Selection(Generic[_Sink]):
         for sink, only in every.items():
             yield sink, [(tuple(sorted(only)), None)]
 
-    def _found(self, batch: EventBatch) -> tuple[Int64s, Int64s]:
-        """Pairs of an event and the place of a filter with conditions that it satisfies."""
-        events, places = [], []
-        if len(self._matcher):
-            found = self._matcher.match(batch, filters=True)
-            assert found.offsets is not None
-            assert found.filters is not None
-            events.append(np.repeat(np.arange(len(batch)), found.offsets[1:] - found.offsets[:-1]))
-            places.append(found.filters)
-        for place, subscription in self._alone.items():
-            rows = np.flatnonzero(subscription.mask(batch))
-            events.append(rows)
-            places.append(np.full(len(rows), place))
-        if len(places) == 1:
-            return events[0], places[0]
-        return np.concatenate((_NONE, *events)), np.concatenate((_NONE, *places))
-
     def _name(self, place: int) -> tuple[_Sink, int]:
-        name = self._names.words[place]
+        name = self._filters.names.words[place]
         assert name is not None
         return name
 
     def _of_one(self, batch: EventBatch) -> list[tuple[_Sink, list[Pattern]]]:
         """The same as ``match`` of a batch of one event, which is common."""
         event = batch if isinstance(batch, Single) else single_at(batch, 0)
-        places = [place for place, one in self._alone.items() if one.takes(event)]
-        if len(self._matcher):
-            matched = self._matcher.match(batch, filters=True).filters
-            assert matched is not None
-            places += matched.tolist()
         found = {sink: [*only] for sink, only in self._every.items()}
-        for sink, number in map(self._name, sorted(places)):
+        for sink, number in map(self._name, self._filters.single(event)):
             found.setdefault(sink, []).append(number)
         return [(sink, [(tuple(sorted(numbers)), None)]) for sink, numbers in found.items()]
 

@@ -10,6 +10,7 @@ from pairs import seeds
 from matcher.matching import MATCHERS, Matching
 from matcher.model import EventBatch, EventType
 from matcher.rows import batch_of
+from matcher.single import Row, Single, singles
 from routing.config import NodeConfig
 from routing.delivery.delivery_batch import DeliveryBatch
 from routing.delivery.selection import BITS_MAX, Pattern, patterns_of
@@ -18,6 +19,8 @@ from routing.delivery.subscriber_index import MANY, SubscriberIndex
 from routing.delivery.subscriptions import Interests, delivery_batch_of, interest
 from routing.deployment import Deployments
 from routing.messages import Subscribe
+from rules.filter_index import IN_TURN_MAX, FilterIndex
+from rules.subscription import Subscription, parse_subscription
 
 TEMP = EventType.of("Temp", room="string", value="float", n="int", ok="bool")
 SCHEMAS = {"Temp": TEMP}
@@ -219,3 +222,48 @@ def test_sinks_get_what_each_would_get_alone(seed: int) -> None:
             )
             assert delivered(delivery_batch) == expected[sink.peer]
         assert {sink.peer for sink in touched} == {peer for peer, told in expected.items() if told}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_one_event_is_looked_up_by_its_values(seed: int) -> None:
+    """Few filters may take an event: they are asked in turn; many: they are matched."""
+    random = Random(seed)
+    index: FilterIndex[int] = FilterIndex()
+    filters: dict[int, Subscription] = {}
+    for _ in range(8):
+        for name in range(random.choice([5, 4 * IN_TURN_MAX])):
+            text = f"Temp(n = {random.randrange(6)} and ({random_condition(random)}))"
+            kept = name in filters
+            if kept and random.random() < 0.5:
+                del filters[name]
+                index.remove(name)
+            elif not kept:
+                text = text if random.random() < 0.9 else random_filter(random)
+                filters[name] = parse_subscription(text, SCHEMAS)
+                index.add(name, filters[name])
+        for event in singles(random_batch(random)):
+            found = [index.names.words[place] for place in index.single(event)]
+            expected = {name for name, one in filters.items() if one.takes(event)}
+            assert set(found) == expected
+            assert len(found) == len(expected)
+            assert index.takes(event) is bool(expected) is bool(index.mask(event)[0])
+    for name in filters:
+        index.remove(name)
+    assert index.single(singles(random_batch(random))[0]) == []
+
+
+def test_values_are_looked_up_as_they_compare() -> None:
+    """An int equals a float of its value, 0.0 equals -0.0, and a text itself alone (S10)."""
+    schema = EventType.of("Temp", room="string", value="float", n="int", ok="bool")
+    texts = ["value = 1", "value = 0", "n = 1.0", "n = 1.5", "ok", "not ok", "room = '1'"]
+    index: FilterIndex[str] = FilterIndex()
+    for text in texts:
+        index.add(text, parse_subscription(f"Temp({text})", {"Temp": schema}))
+    for values in [("1", 1.0, 1, True), ("", -0.0, 0, False), ("1", 1.5, 2, True)]:
+        event = Single(schema, Row(1, "s", 1, None, values))
+        found = {index.names.words[place] for place in index.single(event)}
+        assert found == {
+            text
+            for text in texts
+            if parse_subscription(f"Temp({text})", {"Temp": schema}).mask(event)[0]
+        }
