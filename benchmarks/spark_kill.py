@@ -96,6 +96,8 @@ class Streams:
 
     def __init__(self, folder: Path, master: str, seed: int) -> None:
         self._folder, self._master, self._random = folder, master, random.Random(seed)
+        self._read: dict[str, list[int]] = {}
+        """The readings in each file of the table, which is written once."""
         (folder / "in").mkdir()
         self._endpoint = f"tcp://127.0.0.1:{free_port()}"
         self._broker = self._started()
@@ -155,9 +157,13 @@ class Streams:
         self._driver = self._driving()
 
     def _kill_worker(self) -> None:
-        works = [*_below(self._driver.pid)]
-        if works:
-            os.kill(self._random.choice(works), signal.SIGKILL)
+        while True:
+            if works := [*_below(self._driver.pid)]:
+                with suppress(ProcessLookupError):  # it has ended by itself
+                    os.kill(self._random.choice(works), signal.SIGKILL)
+                    return
+            self._tend()
+            time.sleep(0.1)
 
     def _kill_broker(self) -> None:
         self._broker.kill()
@@ -217,7 +223,9 @@ class Streams:
     def _in_table(self) -> Iterator[int]:
         """The readings in the files that the table's own log of commits names."""
         for path in sorted(_committed(self._folder / "out" / "_spark_metadata")):
-            yield from pq.read_table(path, columns=["number"]).column(0).to_pylist()
+            if path not in self._read:
+                self._read[path] = pq.read_table(path, columns=["number"]).column(0).to_pylist()
+            yield from self._read[path]
 
 
 def _committed(log: Path) -> set[str]:
