@@ -23,6 +23,7 @@ from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
 from routing.messages import Subscribe
 from routing.permission import EVERY_TYPE
+from routing.wire.extent import extent_of
 
 NUMBER = 1
 """The number of a group's one subscription."""
@@ -102,7 +103,7 @@ class ClientGroup(SharedSink[GroupMember]):
         waiting = [one for queue in self._queues for one in queue]
         for queue in self._queues:
             queue.clear()
-        self.queued = 0
+        self.queued = self.size = 0
         return waiting
 
     def _offer_all(self, waiting: list[DeliveryBatch]) -> None:
@@ -114,8 +115,7 @@ class ClientGroup(SharedSink[GroupMember]):
         chosen = iter(_chosen(np.array(values, np.uint64), self._seeds).tolist())
         for one in waiting:
             if isinstance(one, OneValue):
-                members[next(chosen)].queue.append(one)
-                self.queued += one.events
+                self._give(members[next(chosen)], one)
             else:
                 self.offer(one)
 
@@ -133,8 +133,13 @@ class ClientGroup(SharedSink[GroupMember]):
             super().offer(delivery_batch)
             return
         for member, part in self._parts(delivery_batch):
-            member.queue.append(part)
-            self.queued += part.events
+            self._give(member, part)
+
+    def _give(self, member: GroupMember, part: DeliveryBatch) -> None:
+        if member.queue:
+            self.size += extent_of(part.batches)
+        member.queue.append(part)
+        self.queued += part.events
 
     def _parts(self, whole: DeliveryBatch) -> Iterator[tuple[GroupMember, DeliveryBatch]]:
         members = list(self.attached.values())
@@ -154,9 +159,10 @@ class ClientGroup(SharedSink[GroupMember]):
 
     def drop_oldest(self) -> None:
         """Drop what exceeds the limit, the first of the longest queue."""
-        while self.excess > 0 and (longest := max(self._queues, key=len)):
+        while self.is_over and (longest := max(self._queues, key=len)):
             self._queue = longest
-            self._note_dropped(self._pop(self.excess).events)
+            most = self.excess if self.excess > 0 else longest[0].events
+            self._note_dropped(self._pop(most).events)
         super().drop_oldest()
 
 

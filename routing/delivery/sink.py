@@ -22,6 +22,12 @@ from rules.engine.order.intervals import is_told, told
 
 JOINED_BATCHES_MAX = 64
 """Batches that waited in a queue and go out in one Delivery."""
+QUEUE_BYTES_MAX = 2**26
+"""A queue is full by so many bytes, too, however few events they are."""
+BLOCKED_BYTES_MAX = 4 * QUEUE_BYTES_MAX
+"""A sink that blocks is sent away if so many bytes wait: its sources have filled its queue with
+what they had credit for.
+"""
 
 
 class Sink:
@@ -52,6 +58,8 @@ class Sink:
         self._queue: deque[DeliveryBatch] = deque()
         self.queued = 0
         """Events that are due and wait for credit."""
+        self.size = 0
+        """Bytes of what came while something waited, by and large."""
         self.held = HoldBack()
         """Composite events that are not due yet."""
 
@@ -71,14 +79,16 @@ class Sink:
         wait. All of them (TIME_MIN) where events that are due fill its queue; where these wait for
         marks, those behind whose promise the mark is not. Else None.
         """
-        if self.when_full is not WhenFull.BLOCK or self.excess < 0:
+        is_full = self.excess >= 0 or self.size >= QUEUE_BYTES_MAX
+        if self.when_full is not WhenFull.BLOCK or not is_full:
             return None
-        return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
+        is_due = self.queued >= self.limit or self.size >= QUEUE_BYTES_MAX
+        return TIME_MIN if is_due else min(self.mark + 1, TIME_MAX)
 
     @property
     def is_over(self) -> bool:
         """Whether its bounds are exceeded, so that what it chose is to be done."""
-        return self.queued + self.held.events > self.limit
+        return self.queued + self.held.events > self.limit or self.size > QUEUE_BYTES_MAX
 
     def checked(self, interest: Interest) -> Interest:
         """A subscription that is checked against its type, also as one of this sink's."""
@@ -90,6 +100,8 @@ class Sink:
 
     def offer(self, delivery_batch: DeliveryBatch) -> None:
         """Queue events that are due."""
+        if self._queue:
+            self.size += extent_of(delivery_batch.batches)
         self._queue.append(delivery_batch)
         self.queued += delivery_batch.events
 
@@ -121,6 +133,7 @@ class Sink:
         left = [delivery_batch.without(number) for delivery_batch in self._queue]
         self._queue = deque(one for one in left if one is not None)
         self.queued = sum(map(len, self._queue))
+        self.size = sum(extent_of(one.batches) for one in self._queue)
         self.held.forget(number)
 
     def take(self, events_max: int) -> Delivery | None:
@@ -176,11 +189,13 @@ class Sink:
 
     def drop_oldest(self) -> None:
         """Drop what exceeds the limit, the first in the order of delivery."""
-        excess = left = self.excess
+        excess = left = max(0, self.excess)
         while left > 0 and self._queue:
             left -= len(self._pop(left))
         if left > 0:
             self.held.drop(left)
+        while self.size > QUEUE_BYTES_MAX and self._queue:
+            excess += len(self._pop(self._queue[0].events))
         self._note_dropped(excess)
 
     def _note_dropped(self, events: int) -> None:
@@ -193,10 +208,14 @@ class Sink:
             delivery_batch, rest = delivery_batch.cut(events_max)
             self._queue.appendleft(rest)
         self.queued -= delivery_batch.events
+        if self.size:
+            self.size = max(0, self.size - extent_of(delivery_batch.batches))
         return delivery_batch
 
     def _put_back(self, delivery_batch: DeliveryBatch) -> None:
         """Have a delivery batch, or part of one, at the head of the queue again."""
+        if self._queue:
+            self.size += extent_of(delivery_batch.batches)
         self._queue.appendleft(delivery_batch)
         self.queued += delivery_batch.events
 

@@ -12,9 +12,12 @@ import numpy as np
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from matcher.single import packed
 from routing.order import greatest_time
+from routing.wire.extent import extent_of
 
-BLOCK_EVENTS = 256
-"""Events of a block at most, unless a single message has more."""
+BLOCK_EVENTS, BLOCK_BYTES = 256, 2**18
+"""Events and bytes of a block at most, unless a single message has more."""
+BYTES_EACH = 1_024
+"""What is kept is bounded by so many bytes for each event that may be kept, too."""
 
 
 @dataclass(slots=True)
@@ -28,6 +31,8 @@ class Block:
     is_sent: bool = True
     """Whether all of it had been sent when it came."""
     events: int = 0
+    size: int = 0
+    """Bytes, by and large."""
     messages: list[tuple[EventBatch, ...]] = field(default_factory=list)
     latest: dict[str, int] = field(default_factory=dict)
     """By type, the greatest time of its events."""
@@ -37,6 +42,7 @@ class Block:
         self.messages.append(batches)
         self.end += events
         self.events += events
+        self.size += extent_of(batches)
         self.is_sent &= is_sent
         self._note(batches)
 
@@ -68,6 +74,7 @@ class Block:
         for batches in messages:
             self._note(batches)
         self.events = sum(map(len, chain.from_iterable(messages)))
+        self.size = sum(map(extent_of, messages))
 
     def _note(self, batches: Sequence[EventBatch]) -> None:
         for one in batches:
@@ -76,8 +83,9 @@ class Block:
 
 
 class KeptEvents:
-    """Events in the order in which they came: at most ``events_max``, the oldest give way beyond
-    that. ``least``: blocks have no more. To look at them costs little for each block, and to let go
+    """Events in the order in which they came: at most ``events_max``, and as many KiB; the oldest
+    give way beyond that. ``least``: blocks have no more. To look at them costs little for each
+    block, and to let go
     of events what these cost: of 200,000 Temps that came one by one there are 800 blocks. So the
     events of a type go from a block together, when the last may; and those of a full block that
     have been sent are packed, for they take a quarter of the memory then.
@@ -93,6 +101,8 @@ class KeptEvents:
         """How many events have come so far."""
         self._blocks: deque[Block] = deque()
         self._kept = 0
+        self.size = 0
+        """Bytes that are kept, by and large."""
         self._room = min(BLOCK_EVENTS, least)
 
     def __len__(self) -> int:
@@ -118,19 +128,27 @@ class KeptEvents:
     def add(self, batches: Sequence[EventBatch], *, is_sent: bool = True) -> None:
         """Events have come, and have been sent along all trees, or wait to be."""
         events = sum(map(len, batches))
-        self._block_for(events).add(tuple(batches), events, is_sent=is_sent)
+        block = self._block_for(events)
+        self.size -= block.size
+        block.add(tuple(batches), events, is_sent=is_sent)
+        self.size += block.size
         self.place += events
         self._kept += events
-        while self._kept > self.events_max and len(self._blocks) > 1:
-            given_up = self._blocks.popleft().events
-            self._kept -= given_up
-            self.given_up += given_up
+        while self._is_over and len(self._blocks) > 1:
+            given_up = self._blocks.popleft()
+            self._kept -= given_up.events
+            self.size -= given_up.size
+            self.given_up += given_up.events
+
+    @property
+    def _is_over(self) -> bool:
+        return self._kept > self.events_max or self.size > self.events_max * BYTES_EACH
 
     def _block_for(self, events: int) -> Block:
         """The last block, if it has room for so many; else a new one, and that is packed."""
         last = self._blocks[-1] if self._blocks else None
         room = min(self._room, self.events_max // 2)
-        if last is None or last.end - last.place + events > room:
+        if last is None or last.end - last.place + events > room or last.size > BLOCK_BYTES:
             if last is not None:
                 last.pack()
             last = Block(self.place, self.place)
@@ -149,14 +167,18 @@ class KeptEvents:
                 self.let_go[name] = max(time + 1, self.let_go.get(name, TIME_MIN))
             held += block.events
         self._blocks = deque(block for block in self._blocks if block.messages)
-        self._kept = sum(block.events for block in self._blocks)
+        self._count()
         return held
 
     def drop(self, is_far: Callable[[str, int], bool]) -> None:
         """Drop events that nobody may be sent again: by type, from which time on."""
         for block in self._blocks:
             block.drop(is_far)
+        self._count()
+
+    def _count(self) -> None:
         self._kept = sum(block.events for block in self._blocks)
+        self.size = sum(block.size for block in self._blocks)
 
 
 def _but(

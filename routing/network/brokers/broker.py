@@ -20,7 +20,7 @@ from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.group import NUMBER
-from routing.delivery.sink import Sink
+from routing.delivery.sink import BLOCKED_BYTES_MAX, Sink
 from routing.deployment import Deployed
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
@@ -494,9 +494,12 @@ class Broker:
         later, and are many: what they fill its queue with has a bound of its own.
         """
         is_full, most = self.back_pressure.note_sink(sink), self._config.queue_events_max
-        is_excessive = is_full and sink.excess > most
-        if is_excessive and self.overlay.neighbours and not isinstance(sink, DurableSink):
+        reason = ""
+        if sink.excess > most and self.overlay.neighbours and not isinstance(sink, DurableSink):
             reason = f"{most} events of sources at other brokers wait beyond the queue"
+        elif sink.size > BLOCKED_BYTES_MAX:
+            reason = f"{sink.size >> 20} MiB wait in the queue"
+        if is_full and reason:
             for peer, _ in sink.clients(NUMBER):
                 self.service.expel(peer, Code.QUEUE_FULL, reason)
 

@@ -5,9 +5,9 @@ brokers, so that it has arrived wherever it was going; and, if rules use its typ
 composite event that is still under way can depend on it (``horizons``). A Temp of 30 s stays while
 fire, which reaches 5 min, is due from 40 s.
 
-Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the buffer
-counts them: what is then under way when the tree is rebuilt may be lost. With 1,000 at most, Temp
-1,001 drives the first one out.
+Law 2: at most ``events_max`` events are kept, and as many KiB. The oldest give way beyond that, and
+the buffer counts them: what is then under way when the tree is rebuilt may be lost. With 1,000 at
+most, Temp 1,001 drives the first one out.
 
 They are kept and let go of in blocks (evaluation.blocks), somewhat later than they might be.
 """
@@ -21,6 +21,8 @@ from routing.evaluation.blocks import KeptEvents
 
 APART = 16
 """Between two checkpoints so many times the events come that come while one is under way."""
+UNASKED_BYTES = 2**23
+"""So many bytes are kept without asking whether they are needed."""
 
 
 class ReplayBuffer(KeptEvents):
@@ -34,13 +36,15 @@ class ReplayBuffer(KeptEvents):
         self._least = least
         self._look_at = self._interval(0)
         """The place from which on it is time to ask what is still needed."""
+        self._look_size = UNASKED_BYTES
+        """The bytes from which on it is, too."""
         self._marked = self.passed = self._arrived = 0
         """Places: at the last checkpoint, at the last one that was committed, at the one before."""
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to ask what is still needed."""
-        return self.place >= self._look_at and len(self) > 0
+        return len(self) > 0 and (self.place >= self._look_at or self.size >= self._look_size)
 
     def look_soon(self) -> None:
         """Let it be time to ask, however little is kept, until the next checkpoint."""
@@ -63,6 +67,7 @@ class ReplayBuffer(KeptEvents):
         meanwhile = self.place - self.passed
         more = self._interval(max(held, APART * meanwhile))
         self._look_at = self.place + (max(1, self._least - len(self)) if is_first else more)
+        self._look_size = max(UNASKED_BYTES, 2 * self.size)
 
     def _interval(self, events: int) -> int:
         """How many more events may come until it is time to ask: so many, within bounds. What has

@@ -20,11 +20,11 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from matcher.single import singles
+from matcher.single import Row, Single, singles
 from routing.delivery.deduplicator import Deduplicator
 from routing.deployment import Deployed
-from routing.evaluation.blocks import BLOCK_EVENTS
-from routing.network.recovery.replay_buffer import APART, ReplayBuffer
+from routing.evaluation.blocks import BLOCK_EVENTS, BYTES_EACH
+from routing.network.recovery.replay_buffer import APART, UNASKED_BYTES, ReplayBuffer
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.partition.replay_starts import horizons
 from rules.engine import make
@@ -173,6 +173,41 @@ def checked(replay_buffer: ReplayBuffer, horizons: Mapping[str, int]) -> None:
     for _ in range(2):
         replay_buffer.probe()
         replay_buffer.commit(horizons)
+
+
+LONG = EventType.of("Long", text="string")
+
+
+def long(number: int, size: int) -> EventBatch:
+    return Single(LONG, Row(number * MICROSECONDS, "s", number, None, ("x" * size,)))
+
+
+def test_long_events_are_asked_about_by_their_bytes() -> None:
+    """4,096 events of 8 MB, which nobody needed, were 32 GB."""
+    replay_buffer = ReplayBuffer(1_000_000, 4_096)
+    most = 0
+    for number in range(200):
+        replay_buffer.add([long(number, UNASKED_BYTES // 8)])
+        most = max(most, replay_buffer.size)
+        if replay_buffer.is_full:
+            replay_buffer.probe()
+            replay_buffer.commit({})
+    assert most <= 3 * UNASKED_BYTES
+    for number in range(200, 240):  # they are needed: the more is kept, the less often
+        replay_buffer.add([long(number, UNASKED_BYTES // 8)])
+        if replay_buffer.is_full:
+            replay_buffer.probe()
+            replay_buffer.commit({"Long": 0})
+    assert replay_buffer.size >= 40 * UNASKED_BYTES // 8
+    assert not replay_buffer.is_full
+
+
+def test_long_events_give_way_by_their_bytes() -> None:
+    replay_buffer = ReplayBuffer(1_000, 4_096)
+    for number in range(1_000):
+        replay_buffer.add([long(number, 10 * BYTES_EACH)])
+    assert replay_buffer.size <= 1_000 * BYTES_EACH
+    assert len(replay_buffer) == 1_000 - replay_buffer.given_up > 0
 
 
 def test_events_that_came_one_by_one_are_packed_once_they_have_been_sent() -> None:
