@@ -126,21 +126,22 @@ class Source:
         """The next rows that were not read, so many at most: one with a lower id may come later."""
         assert self._working is not None, "it was connected"
         select = sql.SQL(
-            "SELECT id, coalesce(body::text, ''), to_jsonb(own)::text FROM {} own"
-            " WHERE id <> ALL(%s) ORDER BY id LIMIT %s"
+            "SELECT id, coalesce(body::text, ''), to_jsonb(own)::text,"
+            " (SELECT json_object_agg(key, value) FROM jsonb_each_text(to_jsonb(own)))::text"
+            " FROM {} own WHERE id <> ALL(%s) ORDER BY id LIMIT %s"
         ).format(self._table)
         cursor = await self._working.execute(select, [[*self._unacknowledged], most])
         rows = await cursor.fetchall()
-        self._unacknowledged.update(own_id for own_id, _, _ in rows)
+        self._unacknowledged.update(own_id for own_id, *_ in rows)
         return [
             Message(
                 self._channel,
                 text.encode(),
                 own_id,
-                _headers(row),
+                _headers(columns),
                 f"{self._settings.table}/{own_id}-{crc32(row.encode()):08x}",
             )
-            for own_id, text, row in rows
+            for own_id, text, row, columns in rows
         ]
 
     def _lost(self, error: Exception) -> SystemLost:
@@ -150,10 +151,11 @@ class Source:
         return SystemLost(f"{self._settings.url}: {reason}")
 
 
-def _headers(row: str) -> dict[str, str]:
-    columns = msgspec.json.decode(row, type=dict[str, Any])
-    return {
-        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        for name, value in columns.items()
-        if value is not None and name not in ("id", "body")
-    }
+def _headers(columns: str) -> dict[str, str]:
+    """The columns that have a value, as texts. The server has written these: JSON of any depth."""
+    texts = msgspec.json.decode(columns, type=dict[str, str | None])
+    return {name: text for name, text in texts.items() if text is not None and name not in _OWN}
+
+
+_OWN = ("id", "body")
+"""The columns that are no headers."""

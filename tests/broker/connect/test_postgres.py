@@ -109,6 +109,26 @@ def test_rows_become_events_once_and_are_deleted(tmp_path, server, url):
     assert json.loads(letter)["reason"].startswith("expected an object of JSON")
 
 
+def test_columns_are_texts_whatever_their_json(tmp_path, url):
+    """JSON of 3,000 levels in a column that nobody asked for ended the connectors of a file."""
+    more = "n integer DEFAULT 7, more jsonb DEFAULT '{\"a\": [1, true]}', deep jsonb, none text"
+    execute(url, f"CREATE TABLE temps (id bigserial PRIMARY KEY, area text, body jsonb, {more})")
+    insert(url, [1.5])
+    execute(url, "UPDATE temps SET deep = (repeat('[', 3000) || repeat(']', 3000))::jsonb")
+
+    async def had():
+        settings = Settings(url=url, username="plant", table="temps")
+        source = Source("in", settings, tmp_path, Template("temps"), 10)
+        await persist(source.open)
+        (message,) = await asyncio.wait_for(source.receive(), 30)
+        await source.close()
+        return message
+
+    headers = dict(asyncio.run(had()).headers)
+    assert headers.pop("deep") == "[" * 3000 + "]" * 3000
+    assert headers == {"area": "a1", "n": "7", "more": '{"a": [1, true]}'}
+
+
 def test_notifications_are_messages(tmp_path, url):
     async def had():
         source = Source("in", Settings(url=url, username="plant"), tmp_path, Template("temps"), 10)
