@@ -116,6 +116,8 @@ class Following:
         self._pattern = pattern.filled(dict.fromkeys(pattern.names, "*"))
         self._files: list[Followed] = []
         self._look_at = 0.0
+        self._passed_over: set[str] = set()
+        """Paths that are no UTF-8, which neither positions nor events can name."""
 
     def begin(self) -> None:
         """Go on where the file of positions says. Raises SystemLost if it is none, or cannot be
@@ -259,6 +261,8 @@ class Following:
         """Follow files that are new; leave those that are gone and had."""
         current = {}
         for path in glob(self._pattern, root_dir=self._folder):
+            if not self._is_text(path):
+                continue
             with suppress(OSError):
                 status = (self._folder / path).stat()
                 if stat.S_ISREG(status.st_mode):
@@ -286,6 +290,18 @@ class Following:
         if new or left:
             self._files += new
             self._store()
+
+    def _is_text(self, path: str) -> bool:
+        """Whether a path is text; one that is not is told of once."""
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            if path not in self._passed_over:
+                self._passed_over.add(path)
+                fields = {"path": os.fsencode(path).decode(errors="backslashreplace")}
+                log("warning", "file passed over: its name is no UTF-8", fields, "connect")
+            return False
+        return True
 
     def _is_settled(self, file: Followed) -> bool:
         """Whether nobody writes to a file any more, and all lines of it are acknowledged."""

@@ -25,9 +25,7 @@ JOINED_BATCHES_MAX = 64
 QUEUE_BYTES_MAX = 2**26
 """A queue is full by so many bytes, too, however few events they are."""
 BLOCKED_BYTES_MAX = 4 * QUEUE_BYTES_MAX
-"""A sink that blocks is sent away if so many bytes wait: its sources have filled its queue with
-what they had credit for.
-"""
+"""So many bytes of what its sources had credit for end a sink that blocks."""
 
 
 class Sink:
@@ -79,10 +77,10 @@ class Sink:
         wait. All of them (TIME_MIN) where events that are due fill its queue; where these wait for
         marks, those behind whose promise the mark is not. Else None.
         """
-        is_full = self.excess >= 0 or self.size >= QUEUE_BYTES_MAX
-        if self.when_full is not WhenFull.BLOCK or not is_full:
+        is_long = self.size >= QUEUE_BYTES_MAX
+        if self.when_full is not WhenFull.BLOCK or not (is_long or self.excess >= 0):
             return None
-        is_due = self.queued >= self.limit or self.size >= QUEUE_BYTES_MAX
+        is_due = is_long or self.queued >= self.limit
         return TIME_MIN if is_due else min(self.mark + 1, TIME_MAX)
 
     @property

@@ -17,7 +17,7 @@ from routing.wire.extent import extent_of
 BLOCK_EVENTS, BLOCK_BYTES = 256, 2**18
 """Events and bytes of a block at most, unless a single message has more."""
 BYTES_EACH = 1_024
-"""What is kept is bounded by so many bytes for each event that may be kept, too."""
+"""Bytes that may be kept for each event that may be kept."""
 
 
 @dataclass(slots=True)
@@ -134,15 +134,12 @@ class KeptEvents:
         self.size += block.size
         self.place += events
         self._kept += events
-        while self._is_over and len(self._blocks) > 1:
+        bytes_max = self.events_max * BYTES_EACH
+        while (self._kept > self.events_max or self.size > bytes_max) and len(self._blocks) > 1:
             given_up = self._blocks.popleft()
             self._kept -= given_up.events
             self.size -= given_up.size
             self.given_up += given_up.events
-
-    @property
-    def _is_over(self) -> bool:
-        return self._kept > self.events_max or self.size > self.events_max * BYTES_EACH
 
     def _block_for(self, events: int) -> Block:
         """The last block, if it has room for so many; else a new one, and that is packed."""

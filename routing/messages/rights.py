@@ -99,6 +99,11 @@ class Rights(Struct, array_like=True, frozen=True):
         found = tuple(one.filter for one in self._grants(act, type_name))
         return None if "" in found else found
 
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the user may publish only some of the events of a type."""
+        return any(one.filter for one in self.grants or () if one.act is Act.PUBLISH)
+
     def names(self, source: str) -> bool:
         """Whether the access file says that a source of the user may bear this name."""
         return any(_pattern(name).fullmatch(source) for name in self.sources or ())

@@ -259,6 +259,7 @@ class Service:
         source.rights = rights
         source.bucket = self.buckets.of(rights, self._moment.now)
         source.credit_max = credit_of(rights, source.bucket)
+        source.replays = source.replays and not rights.is_narrowed  # it would decide over others'
 
     def answer(self, link: Link, request: messages.Asking) -> Confirmed:
         """Do what a client asks of the whole network, as its root; Refusal and ProtocolError where

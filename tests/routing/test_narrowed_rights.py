@@ -1,19 +1,26 @@
 """A user may read less than before: of what waits for its durable sinks, only that comes."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from alone import TEMP, Alone, hello, values
+from event_batches import batch_of_events
+from msgspec import structs
 
+from matcher.model import Event
 from routing.delivery import durable
 from routing.messages import (
     Act,
     Advertise,
+    Code,
     Credit,
     Delivery,
     Goodbye,
     Nack,
     Permit,
+    Publish,
+    Rejected,
     ResendDurable,
     Rights,
     Subscribe,
@@ -141,3 +148,24 @@ def test_what_was_left_out_is_done_with() -> None:
     alone.turn((b"k", Credit(10)))
     (delivery,) = itertools.islice(alone.take(b"k", Delivery), 1)
     assert values([delivery]) == [3, 4]
+
+
+@pytest.mark.parametrize("filter_", ["Temp(n >= 3)", ""])
+def test_a_replay_of_some_events_of_a_type_is_bound_by_the_clock(filter_: str) -> None:
+    """One Temp of 2255 by who may publish few of them made all others late, for as long as a rule
+    named the type.
+    """
+    alone = Alone()
+    alone.config = replace(alone.config, wall_clock=True)
+    alone.start()
+    may = {b"b": Permit(Act.PUBLISH, "Temp", 1, filter_)}
+    everything = Permit(Act.PUBLISH, "*", 1), Permit(Act.SUBSCRIBE, "*", 2)
+    alone.broker.node.rights_of = lambda peer: Rights(
+        peer.decode(), (may[peer],) if peer in may else everything, "access.toml"
+    )
+    replay = structs.replace(hello("b"), replay=True)
+    alone.turn((b"b", replay), (b"b", Advertise(1, (TEMP,))))
+    far = Event("Temp", 9 * 10**15, "b", "1", {"n": 5}, 1)
+    alone.turn((b"b", Publish((batch_of_events(TEMP, [far]),), far.time)))
+    codes = [one.code for one in alone.take(b"b", Rejected)]
+    assert codes == ([Code.AHEAD] if filter_ else [])

@@ -1,6 +1,7 @@
 """Files and folders that grow: nothing is lost, nothing comes twice, whatever is done to them."""
 
 import json
+import os
 import random
 import subprocess
 import time
@@ -161,6 +162,17 @@ def test_more_files_than_may_be_open(tmp_path, reader, monkeypatch):
             add(tmp_path / f"{number}.log", f"{number} {part}\n")
         assert sorted(reader.lines()) == [f"{number} {part}\n" for number in range(6)]
     assert sum(file.handle is not None for file in reader.following._files) == 2
+
+
+def test_a_name_that_is_no_text_is_passed_over(tmp_path, reader, caplog):
+    """Positions are UTF-8: a file of this name ended all connectors, at every start."""
+    add(tmp_path / os.fsdecode(b"\xff\xfe.log"), "lost\n")
+    add(tmp_path / "a.log", "one\n")
+    assert reader.lines() == ["one\n"]
+    reader.again()
+    add(tmp_path / "a.log", "two\n")
+    assert reader.lines() == ["two\n"]
+    assert caplog.messages == ["file passed over: its name is no UTF-8"] * 2
 
 
 def test_positions_that_are_none_are_refused_by_their_place(tmp_path, reader):
