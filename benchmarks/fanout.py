@@ -72,7 +72,7 @@ def listen(pipe: Connection, endpoint: str, filters: Sequence[Sequence[str]]) ->
             assert isinstance(wire.decode(dealer.recv_multipart()), Confirmed)
         dealer.send_multipart(wire.encode(Credit(CREDIT_MAX)))
         poller.register(dealer, zmq.POLLIN)
-    _count(pipe, poller, _delivered_in)
+    count_frames(pipe, poller, _delivered_in)
     context.destroy(linger=0)
 
 
@@ -81,7 +81,9 @@ def _delivered_in(frames: list[bytes]) -> int:
     return sum(map(len, message.batches)) if isinstance(message, Delivery) else 0
 
 
-def _count(pipe: Connection, poller: zmq.Poller, events: Callable[[list[bytes]], int]) -> None:
+def count_frames(
+    pipe: Connection, poller: zmq.Poller, events: Callable[[list[bytes]], int]
+) -> None:
     """Count what comes, and say how much it was whenever the other side asks."""
     pipe.send("ready")
     poller.register(pipe.fileno(), zmq.POLLIN)
@@ -144,7 +146,7 @@ def _listen_barely(pipe: Connection, endpoint: str, sinks: int) -> None:
         dealer.send(b"sink")
         dealer.recv()
         poller.register(dealer, zmq.POLLIN)
-    _count(pipe, poller, lambda frames: 1)
+    count_frames(pipe, poller, lambda frames: 1)
     context.destroy(linger=0)
 
 

@@ -9,6 +9,9 @@ They do not promise the same. RexMQ acknowledges each event, gives what matches 
 values, in the order of time, and holds a publisher back when a subscriber is slow. Core NATS and
 Mosquitto by QoS 0 acknowledge nothing, filter by subjects and topics, and drop what a slow
 subscriber does not take. Of what is acknowledged and synced there is a row of its own.
+
+A bare relay stands beside them: a loop of pyzmq that takes a message and sends it to whom it is
+for, by a number in it, and reads nothing else. So much a broker in Python takes at least.
 """
 
 from __future__ import annotations
@@ -31,10 +34,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import zmq
 
 from benchmarks import servers
 from benchmarks.brokers import child
-from benchmarks.fanout import listen as listen_to_rexmq
+from benchmarks.fanout import count_frames, listen as listen_to_rexmq
 from benchmarks.processes import processor_s
 from benchmarks.report import Row, attempted
 from broker import Publisher, Subscriber
@@ -43,6 +47,7 @@ from matcher.model import EventType
 
 READING = EventType.of("Reading", area="string", value="float", floor="int", sent="int")
 REXMQ, NATS, MOSQUITTO, REDIS = "RexMQ", "NATS", "Mosquitto", "Redis"
+RELAY = "a bare relay of pyzmq"
 PACE, FANOUT_PACE = 1_000.0, 200.0
 SINKS, FILTERS, MATCHING = 100, 1_000, 10
 """Sinks, filters of all of them together, and how many of these match an event."""
@@ -79,7 +84,7 @@ def run(quick: bool = False, rounds: int | None = None) -> Iterator[Row]:
         else:
             systems.append(name)
     scale = 10 if quick else 1
-    flowing = [name for name in systems if name != REDIS]
+    flowing = [*(name for name in systems if name != REDIS), RELAY]
     synced = [name for name in systems if name != MOSQUITTO]
     yield from attempted("peers/1,000 events/s", lambda: _paced(flowing, 20_000 // scale, rounds))
     yield from attempted("peers/full speed", lambda: _fast(flowing, 200_000 // scale, rounds))
@@ -347,11 +352,37 @@ def _paho(url: str) -> Any:
     return client
 
 
-GIVING: dict[str, Callable[[str], Any]] = {REXMQ: _give_to_rexmq, MOSQUITTO: _give_to_mosquitto}
+@contextmanager
+def _give_to_relay(url: str) -> Iterator[tuple[Callable[[int], Any], Callable[[], None]]]:
+    with _dealer(url) as dealer:
+        yield lambda number: dealer.send_multipart([_ALL, _body(number)]), lambda: None
+
+
+@contextmanager
+def _take_from_relay(url: str, handle: Handle) -> Iterator[None]:
+    def take() -> None:
+        with _dealer(url) as dealer:
+            _want(dealer, [-1])
+            ready.set()
+            while len(frames := dealer.recv_multipart()) == 2:
+                handle(json.loads(frames[1])["sent"])
+
+    ready = threading.Event()
+    threading.Thread(target=take, daemon=True).start()
+    ready.wait(SETTLED_S)
+    yield
+
+
+GIVING: dict[str, Callable[[str], Any]] = {
+    REXMQ: _give_to_rexmq,
+    MOSQUITTO: _give_to_mosquitto,
+    RELAY: _give_to_relay,
+}
 TAKING: dict[str, Callable[[str, Handle], Any]] = {
     REXMQ: _take_from_rexmq,
     NATS: _take_from_nats,
     MOSQUITTO: _take_from_mosquitto,
+    RELAY: _take_from_relay,
 }
 
 
@@ -400,17 +431,11 @@ def _spread(far: Connection, publish: Callable[[int], None], count: int, each: i
 
 def _listen_to_rexmq(pipe: Connection, url: str, wanted: list[list[int]]) -> None:
     """Bare sockets that speak the protocol: a client for each sink in one process."""
-    listen_to_rexmq(
-        pipe,
-        url,
-        [
-            [
-                f"Reading(floor > {-place - 1})" if one < 0 else f"Reading(floor = {one})"
-                for one in of
-            ]
-            for place, of in enumerate(wanted)
-        ],
-    )
+    listen_to_rexmq(pipe, url, [[_filter(number) for number in of] for of in wanted])
+
+
+def _filter(number: int) -> str:
+    return "Reading()" if number < 0 else f"Reading(floor = {number})"
 
 
 def _listen_to_nats(pipe: Connection, url: str, wanted: list[list[int]]) -> None:
@@ -489,10 +514,21 @@ def _count(pipe: Connection, links: list[socket.socket], pattern: re.Pattern[byt
             rests[descriptor] = link, data[max(last, len(data) - 8) :]
 
 
+def _listen_to_relay(pipe: Connection, url: str, wanted: list[list[int]]) -> None:
+    poller = zmq.Poller()
+    with ExitStack() as stack:
+        for numbers in wanted:
+            dealer = stack.enter_context(_dealer(url))
+            _want(dealer, numbers)
+            poller.register(dealer, zmq.POLLIN)
+        count_frames(pipe, poller, lambda frames: 1)
+
+
 LISTENING: dict[str, Callable[..., None]] = {
     REXMQ: _listen_to_rexmq,
     NATS: _listen_to_nats,
     MOSQUITTO: _listen_to_mosquitto,
+    RELAY: _listen_to_relay,
 }
 
 
@@ -526,10 +562,17 @@ def _publish_to_mosquitto(url: str) -> Iterator[Callable[[int], None]]:
     client.loop_stop()
 
 
+@contextmanager
+def _publish_to_relay(url: str) -> Iterator[Callable[[int], None]]:
+    with _dealer(url) as dealer:
+        yield lambda number: dealer.send_multipart([b"%d" % number, _body(number)])
+
+
 PUBLISHING: dict[str, Callable[[str], Any]] = {
     REXMQ: _publish_to_rexmq,
     NATS: _publish_to_nats,
     MOSQUITTO: _publish_to_mosquitto,
+    RELAY: _publish_to_relay,
 }
 
 
@@ -580,12 +623,61 @@ SYNCED: dict[str, Callable[[Connection, str], None]] = {
 }
 
 
+# --- the bare relay ---
+
+_ALL = b"-1"
+"""The number of messages that all get."""
+
+
+@contextmanager
+def _dealer(url: str) -> Iterator[zmq.Socket[bytes]]:
+    with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+        dealer.set(zmq.LINGER, 0)
+        dealer.connect(url)
+        yield dealer
+
+
+def _want(dealer: zmq.Socket[bytes], numbers: Sequence[int]) -> None:
+    """Ask for the messages of some numbers, -1 for all."""
+    dealer.send_multipart([b"%d" % number for number in numbers] + [b"", b""])
+    dealer.recv_multipart()
+
+
+def _relay(pipe: Connection) -> None:
+    """Send each message of a number and a body to those who have asked for the number."""
+    context = zmq.Context()
+    router = context.socket(zmq.ROUTER)
+    port = router.bind_to_random_port("tcp://127.0.0.1")
+    pipe.send((os.getpid(), f"tcp://127.0.0.1:{port}"))
+    poller = zmq.Poller()
+    poller.register(router, zmq.POLLIN)
+    poller.register(pipe.fileno(), zmq.POLLIN)
+    everybody, asked = list[bytes](), dict[bytes, list[bytes]]()
+    while all(descriptor == router for descriptor, _ in poller.poll()):
+        peer, *frames = router.recv_multipart()
+        if frames[-1]:
+            number, body = frames
+            for sink in (*everybody, *asked.get(number, ())):
+                router.send(sink, zmq.SNDMORE)
+                router.send(number, zmq.SNDMORE)
+                router.send(body)
+            continue
+        for number in frames[:-2]:
+            (everybody if number == _ALL else asked.setdefault(number, [])).append(peer)
+        router.send_multipart([peer, b"welcome"])
+    context.destroy(linger=0)
+
+
 # --- servers ---
 
 
 @contextmanager
 def _running(name: str, *, is_synced: bool = False) -> Iterator[Place]:
     """A server of its own, with an empty folder."""
+    if name == RELAY:
+        with child(_relay) as relay:
+            yield Place(*relay.recv())
+        return
     with TemporaryDirectory(prefix="rexmq-peers-") as temporary:
         folder = Path(temporary)
         if name == REXMQ:
