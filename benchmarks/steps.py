@@ -151,9 +151,9 @@ def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> No
         steps.tell("b3 is killed")
 
 
-def text_of(rules: int) -> str:
+def text_of(rules: int, first: int = 0) -> str:
     """The rules of benchmarks.language, of which every other type's consume nothing."""
-    return CONSUMING.sub(r"\1", rules_text(rules))
+    return CONSUMING.sub(r"\1", rules_text(rules, first))
 
 
 def begin_anew(brokers: Mapping[str, BrokerProcess], steps: Steps, events: int, size: int) -> None:

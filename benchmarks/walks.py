@@ -1,6 +1,6 @@
 """One broker beside many rules: what a rule more, one less, a subscription and a checkpoint cost.
 
-    rexmq bench walks      # or: python -m benchmarks.walks 1000 4000
+    rexmq bench walks      # or: python -m benchmarks.walks 1000 4000 10000
 
 The broker works alone and in this process, a source and a sink are sessions beside it, and nothing
 is published. Figures are milliseconds of this thread's processor time, the least of several; and of
@@ -32,6 +32,8 @@ from routing.session import Session
 SOURCE, SINK = b"source", b"sink"
 BEAT_S, LATER_S = 3_600.0, 5.0
 ROUNDS = 5
+TEXT_RULES = 1_000
+"""Rules of one text: what a text may have is less than 10,000 such rules (rules.syntax.words)."""
 
 
 class Alone:
@@ -50,8 +52,10 @@ class Alone:
             session.connect(0.0)
         self._settle()
         self._sessions[SOURCE].advertise([TEMP, SMOKE, RAIN])
-        self._sessions[SINK].deploy(text_of(rules))
-        self._settle()
+        for first in range(0, rules, TEXT_RULES):
+            self._sessions[SINK].deploy(text_of(min(TEXT_RULES, rules - first), first))
+            self._settle()
+        assert len(self.broker.context.deployments) == rules, "a text was refused"
         self._sessions[SINK].subscribe("Fire0")
         self._settle()
         self._names = iter(range(sys.maxsize))
@@ -59,13 +63,15 @@ class Alone:
     def actions(self) -> Mapping[str, Callable[[], None]]:
         """What to measure, in this order, by name."""
         sink, number = self._sessions[SINK], next(self._names)
+        checkpoints = self.broker._parts.checkpoints
         return {
             "a rule more": lambda: self._do(
                 lambda: sink.deploy(text_of(1).replace("fire0", f"other{number}"))
             ),
             "a rule less": lambda: self._do(lambda: sink.ask(Remove, f"other{number}")),
             "a subscription": lambda: self._do(lambda: sink.subscribe(f"Temp(value > {number})")),
-            "a checkpoint": lambda: self._do(self.broker._parts.checkpoints.begin),
+            "the first checkpoint after that": lambda: self._do(checkpoints.begin),
+            "a later checkpoint": lambda: self._do(checkpoints.begin),
         }
 
     def _do(self, action: Callable[[], object]) -> None:
@@ -98,7 +104,7 @@ class Alone:
 
 def run(quick: bool) -> Iterator[Row]:
     """The figures, beside some numbers of rules."""
-    yield from measured((250, 500) if quick else (1_000, 4_000))
+    yield from measured((250, 500) if quick else (1_000, 4_000, 10_000))
 
 
 def measured(counts: Sequence[int]) -> Iterator[Row]:
@@ -139,4 +145,4 @@ def calls_of(action: Callable[[], None]) -> int:
 
 
 if __name__ == "__main__":
-    print(table(list(measured([int(one) for one in sys.argv[1:]] or (1_000, 4_000)))))
+    print(table(list(measured([int(one) for one in sys.argv[1:]] or (1_000, 4_000, 10_000)))))
