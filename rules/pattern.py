@@ -25,6 +25,7 @@ What the shape of an expression promises:
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -136,6 +137,10 @@ class Wiring(NamedTuple):
     opening: tuple[str, ...]
 
 
+_wiring = functools.lru_cache(4_096)(Wiring)
+"""One value for all rules of a wiring, which is found again without a look at its names."""
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Rule:
     """One checked rule.
@@ -185,7 +190,7 @@ class Rule:
         # Kept, since brokers ask for types with every event, and for all with each rule.
         object.__setattr__(self, "used_types", tuple(types.values()))
         opening = tuple(one.name for one in self.opening)
-        wiring = Wiring(self.defines.name, frozenset(types), opening)
+        wiring = _wiring(self.defines.name, frozenset(types), opening)
         object.__setattr__(self, "wiring", wiring)
         object.__setattr__(self, "is_strict", any(use.strict for use in uses))
 
