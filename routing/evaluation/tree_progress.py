@@ -121,7 +121,7 @@ class TreeProgress:
             found[rule] = self._output_watermarks.rise(rule, opening, mark, bound)
         return {rule: found[rule] for rule in names}
 
-    def _marks_of(self, rules: Sequence[str]) -> Sequence[int]:
+    def _marks_of(self, rules: Collection[str]) -> Sequence[int]:
         """Up to where rules have been evaluated: of all, where many of them are asked for."""
         are_many = 8 * len(rules) > len(self._rules) + 8
         found = self._marks or (self._engine.marks if are_many else {})
@@ -265,6 +265,8 @@ class TreeProgress:
         return risen
 
     def _here_of_all(self) -> None:
+        if self._is_heard and not self._marks:
+            self._marks_of(self._rules)  # all at once
         for one in self._type_records.values():
             self._here(one)
 

@@ -46,9 +46,8 @@ class TreePart:
         """The same of several."""
         told, rules = self.router.marks, self.evaluator.rules.keys() - self._outdated
         marks = dict.fromkeys(names, TIME_MIN)
-        marks.update([(name, told[name]) for name in told.keys() & marks.keys()])
-        here = self.evaluator.progress.output_watermarks(rules & marks.keys())
-        raise_all(marks, here.items())
+        marks.update(self.evaluator.progress.output_watermarks(rules & marks.keys()))
+        raise_all(marks, [(name, told[name]) for name in told.keys() & marks.keys()])
         return marks
 
     def has_ended(self, name: str) -> bool:
