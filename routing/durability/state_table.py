@@ -172,13 +172,12 @@ def put_down(
     where their composite events have arrived.
     """
     found: list[RuleState] = []
-    there, groups = replay_starts(rules, due, None), state_groups(rules)
-    found_to = _found_to(evaluator, groups)
+    there, groups, known = replay_starts(rules, due, None), state_groups(rules), table.marks
+    wanted_to, found_to = there.marks, _found_to(evaluator, groups)
     farther = {
         one
         for one in groups
-        if min(there.marks.get(one, CLOSED), found_to.get(one, CLOSED))
-        > table.marks.get(one, TIME_MIN)
+        if min(wanted_to.get(one, CLOSED), found_to.get(one, CLOSED)) > known.get(one, TIME_MIN)
     }
     for group in dict.fromkeys([group for one, group in groups.items() if one in farther]):
         wanted = min([there.marks[one] for one in group if one in there.marks], default=CLOSED)
@@ -196,8 +195,10 @@ def put_down(
 
 def _found_to(evaluator: TreeEvaluator, rules: Mapping[str, object]) -> Mapping[str, int]:
     """Up to when rules have been evaluated since they began anew, but for those that are over."""
-    marks = evaluator.progress.output_watermarks(rules.keys() & evaluator.rules.keys())
-    return {name: mark for name, mark in marks.items() if mark < evaluator.rules[name].end}
+    here = evaluator.rules
+    marks = evaluator.progress.output_watermarks(rules.keys() & here.keys())
+    ends = {name: one.until for name, one in here.items() if one.until is not None}
+    return {name: mark for name, mark in marks.items() if mark < ends.get(name, CLOSED)}
 
 
 def _is_noted(table: StateTable, evaluator: TreeEvaluator, rule: str, start: int) -> bool:

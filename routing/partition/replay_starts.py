@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import repeat
+from itertools import compress, repeat
 
 import numpy as np
 
@@ -241,8 +241,9 @@ def _by_name(times: Mapping[_Alike, Int64s], beyond: int = TIME_MIN - 1) -> Mapp
     """The times of rules that lie beyond another one."""
     found = dict[str, int]()
     for alike, all_ in times.items():
-        found.update(zip(alike.names, all_.tolist(), strict=True))
-    return {name: time for name, time in found.items() if time > beyond}
+        are_beyond = all_ > beyond
+        found.update(zip(compress(alike.names, are_beyond), all_[are_beyond].tolist(), strict=True))
+    return found
 
 
 def horizons(
