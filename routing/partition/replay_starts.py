@@ -35,7 +35,7 @@ from routing.partition.derivation import reach_of, reaches_of
 from routing.partition.placement import is_unbounded
 from routing.partition.rule_states import groups_of
 from rules.checking.dependencies import arrange
-from rules.pattern import TIMER, Rule
+from rules.pattern import TIMER, Rule, Wiring
 
 WITHOUT_STATES: Mapping[str, int] = {}
 """The marks of no states."""
@@ -49,6 +49,12 @@ def _reaches(rule: Rule, *, has_state: bool) -> tuple[tuple[str, int], ...]:
     if has_state:
         return tuple((one.name, reach_of(rule)) for one in rule.used_types)
     return tuple(reaches_of(rule).items())
+
+
+@lru_cache(maxsize=65_536)
+def _kind(wiring: Wiring, reaches: tuple[tuple[str, int], ...]) -> object:
+    """One value for all rules of a wiring that reach as far as each other."""
+    return object()
 
 
 @dataclass(slots=True, eq=False)
@@ -66,22 +72,28 @@ class _Alike:
 
 
 class _Arrangement:
-    """Rules by what they have alike, which does not change while they are the same."""
+    """Rules by what they have alike, which does not change while they are the same. ``kinds``: of
+    the arrangement before, the rules by name, each with its kind.
+    """
 
-    def __init__(self, rules: Sequence[Deployed]) -> None:
+    def __init__(self, rules: Sequence[Deployed], kinds: Mapping[str, tuple[Rule, object]]) -> None:
         # Together, since a cycle may lead over rules that were deployed apart.
-        arranged = {rule.name: rule for rule in arrange([one.rule for one in rules]).rules}
-        self.groups = groups_of(arranged.values())
+        arranged = arrange([one.rule for one in rules]).rules
+        self.groups = groups_of(arranged)
+        self.kinds: dict[str, tuple[Rule, object]] = {}
         found: dict[object, _Alike] = {}
-        for one in rules:
-            name, group = one.rule.name, self.groups.get(one.rule.name, ())
-            rule, wiring = arranged[name], one.rule.wiring
+        for one, rule in zip(rules, arranged, strict=True):
+            name, wiring, group = rule.name, rule.wiring, self.groups.get(rule.name, ())
             is_alone = one.until is not None or len(group) > 1 or wiring.defined in wiring.used
-            key = name if is_alone else (wiring, _reaches(rule, has_state=bool(group)))
+            known = kinds.get(name)
+            if known is None or known[0] is not rule:
+                known = rule, _kind(wiring, _reaches(rule, has_state=bool(rule.consuming)))
+            key = name if is_alone else known[1]
             alike = found.get(key)
             if alike is None:
                 alike = _Alike(rule, one.end, bool(group), group if is_alone else ())
                 found[key] = alike
+            self.kinds[name] = known
             alike.names.append(name)
             alike.begins.append(one.begin)
         self.alike = list(found.values())
@@ -99,7 +111,7 @@ def _arrangement_of(rules: Sequence[Deployed]) -> _Arrangement:
     for known, arrangement in list(_recent):
         if known is rules:
             return arrangement
-    arrangement = _Arrangement(rules)
+    arrangement = _Arrangement(rules, _recent[-1][1].kinds if _recent else {})
     if isinstance(rules, tuple):
         _recent.append((rules, arrangement))
     return arrangement
