@@ -17,7 +17,7 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventBatch, Int64s
 from routing.deployment import Deployed
-from routing.partition.replay_starts import horizons
+from routing.partition.replay_starts import replay_starts
 from simulator.changes import Held
 from simulator.clients import Arrival, Gap
 from simulator.oracle import Answer, facts, in_order
@@ -129,7 +129,7 @@ class Losses:
         """By type, from when on events may bear on what rules find at an instant."""
         due = {one.rule.name: TIME_MAX for one in self._rules}
         due.update((self._rules[place].rule.name, time) for place in places)
-        return horizons(self._rules, due)
+        return replay_starts(self._rules, due).horizons
 
 
 def _turn(gaps: Sequence[Gap], moment: float) -> int:

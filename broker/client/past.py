@@ -16,7 +16,7 @@ from routing.deployment import Deployed, Deployments, install
 from routing.messages import Delivery, Subscribe
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.order import greatest_time
-from routing.partition.replay_starts import horizons
+from routing.partition.replay_starts import replay_starts
 from routing.permission import EVERY_TYPE
 from routing.traced import with_traces
 from rules.engine import make
@@ -99,7 +99,7 @@ class Past:
     @property
     def since(self) -> int | None:
         """The time from which on events matter; None for all."""
-        times = horizons(self._deployments.rules, self._resume_from).values()
+        times = replay_starts(self._deployments.rules, self._resume_from).horizons.values()
         least = min([self._start, *times])
         return None if least <= TIME_MIN else least
 

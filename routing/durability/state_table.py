@@ -173,11 +173,11 @@ def put_down(
     """
     found: list[RuleState] = []
     there, groups, known = replay_starts(rules, due, None), state_groups(rules), table.marks
-    wanted_to, found_to = there.marks, _found_to(evaluator, groups)
+    found_to = _found_to(evaluator, groups)
     farther = {
         one
         for one in groups
-        if min(wanted_to.get(one, CLOSED), found_to.get(one, CLOSED)) > known.get(one, TIME_MIN)
+        if min(there.marks.get(one, CLOSED), found_to.get(one, CLOSED)) > known.get(one, TIME_MIN)
     }
     for group in dict.fromkeys([group for one, group in groups.items() if one in farther]):
         wanted = min([there.marks[one] for one in group if one in there.marks], default=CLOSED)

@@ -189,12 +189,9 @@ class _Tracing:
             for name, start in of_alike.items():
                 horizons[name] = min(start, horizons.get(name, TIME_MAX))
         horizons.pop(TIMER.name, None)
-        return ReplayStarts(self._starts(), _by_name(self._marks, TIME_MIN), horizons)
-
-    def _starts(self) -> Mapping[str, int]:
         have_one = [one for one in self._seen if one.has_state or one.until < TIME_MAX]
         earliest = {one: np.minimum.reduce([*self._seen[one].values()]) for one in have_one}
-        return _by_name(earliest)
+        return ReplayStarts(_by_name(earliest), _by_name(self._marks, TIME_MIN), horizons)
 
     def _right(self, alike: _Alike) -> Int64s:
         """From when on each of the rules has to be right."""
@@ -256,15 +253,3 @@ def _by_name(times: Mapping[_Alike, Int64s], beyond: int = TIME_MIN - 1) -> Mapp
         are_beyond = all_ > beyond
         found.update(zip(compress(alike.names, are_beyond), all_[are_beyond].tolist(), strict=True))
     return found
-
-
-def horizons(
-    rules: Sequence[Deployed],
-    due: Mapping[str, int],
-    states: Mapping[str, int] = WITHOUT_STATES,
-) -> Mapping[str, int]:
-    """For each type that rules use, the time before which no event is needed any more.
-
-    ``states`` as in replay_starts.
-    """
-    return replay_starts(rules, due, states).horizons

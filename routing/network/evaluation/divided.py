@@ -57,7 +57,7 @@ from routing.network.tables.branch import Branch
 from routing.network.ways.sink_trees import Kinds, below
 from routing.order import in_sequence
 from routing.partition.places import Division
-from routing.partition.replay_starts import horizons, replay_starts
+from routing.partition.replay_starts import replay_starts
 from routing.partition.rule_states import groups_of
 from routing.serving.changes import RuleChanges
 from routing.serving.evaluator import Basis, Evaluator
@@ -561,7 +561,7 @@ class DividedDetection(Evaluator):
         """Give the events that are kept; others, which the log alone has, are read before these."""
         buffer, schemas = self.replay_buffer, self._advertisements.schemas
         said = {one.rule.name: part.resume_from.get(one.rule.name, TIME_MAX) for one in rules}
-        since = horizons(rules, said, self.states.marks)
+        since = replay_starts(rules, said, self.states.marks).horizons
         part.evaluator.replay.begin_with(past_of(buffer, self.log, since, schemas))
         return list(buffer.fitting(schemas))
 

@@ -39,7 +39,7 @@ from routing.network.tables.filters import type_named
 from routing.overlay.trees import LocalTree
 from routing.partition.places import Division
 from routing.partition.questions import AskedSpans
-from routing.partition.replay_starts import horizons
+from routing.partition.replay_starts import replay_starts
 from rules.engine.engine import Detections
 
 
@@ -151,7 +151,7 @@ class ProcessingTree(TreePart):
 
     def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
         """Events of local sources that are kept: those that anything still due may depend on."""
-        since = horizons(self.division.rules, self.resume_from)
+        since = replay_starts(self.division.rules, self.resume_from).horizons
         self.wait(tuple(needed(batches, since)) for batches in kept)
 
     def wait(self, messages: Iterable[Sequence[EventBatch]]) -> None:

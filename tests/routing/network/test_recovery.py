@@ -26,7 +26,7 @@ from routing.deployment import Deployed
 from routing.evaluation.blocks import BLOCK_EVENTS, BYTES_EACH
 from routing.network.recovery.replay_buffer import APART, UNASKED_BYTES, ReplayBuffer
 from routing.network.recovery.resume_points import from_resume_points_on
-from routing.partition.replay_starts import horizons
+from routing.partition.replay_starts import replay_starts
 from rules.engine import make
 
 A, B = schema_of("A(n: int)"), schema_of("B(n: int)")
@@ -67,16 +67,17 @@ def test_what_all_had_before_a_rule_began_anew_is_not_due_once_more() -> None:
 def test_a_type_is_needed_as_far_back_as_the_rules_above_reach() -> None:
     resume_from = {"low": 100 * MICROSECONDS, "high": 60 * MICROSECONDS}
     # High has to be right from 60 on and sees L from 50 on; so low has to be right from there.
-    found = horizons(deployed(f"{LOW}\n{HIGH}"), resume_from)
+    found = replay_starts(deployed(f"{LOW}\n{HIGH}"), resume_from).horizons
     # That looks for B in the 5 s before each A.
     assert in_seconds(found) == {"A": 50.0, "B": 45.0, "L": 50.0}
 
 
 def test_what_no_window_bounds_is_needed_since_the_rule_holds() -> None:
     text = LOW.replace("where n = a.n", "where n = a.n consuming B")
-    assert in_seconds(horizons(deployed(text), {"low": 9})) == {"A": None, "B": None}
+    assert in_seconds(replay_starts(deployed(text), {"low": 9}).horizons) == {"A": None, "B": None}
     since = 7 * MICROSECONDS
-    assert in_seconds(horizons(deployed(text, since), {"low": 9})) == {"A": 7.0, "B": 7.0}
+    needed = replay_starts(deployed(text, since), {"low": 9}).horizons
+    assert in_seconds(needed) == {"A": 7.0, "B": 7.0}
 
 
 def test_a_cycle_of_rules_that_came_apart_is_needed_from_the_beginning() -> None:
@@ -88,12 +89,12 @@ def test_a_cycle_of_rules_that_came_apart_is_needed_from_the_beginning() -> None
         Deployed(rules.load(rule.text, known=known).rules[0], None, 0, serial)
         for serial, rule in enumerate(together.rules)
     )
-    found = horizons(apart, {"one": 100, "two": 100})
+    found = replay_starts(apart, {"one": 100, "two": 100}).horizons
     assert in_seconds(found) == dict.fromkeys(("A", "Y", "B", "X"))
 
 
 def test_a_rule_that_nobody_has_anything_of_needs_everything() -> None:
-    assert in_seconds(horizons(deployed(LOW), {})) == {"A": None, "B": None}
+    assert in_seconds(replay_starts(deployed(LOW), {}).horizons) == {"A": None, "B": None}
 
 
 def test_events_are_kept_until_they_have_arrived_and_are_past() -> None:

@@ -12,7 +12,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventBatch, EventType
 from routing.deployment import Deployed
 from routing.partition.derivation import reach_of, reaches_of
-from routing.partition.replay_starts import horizons, replay_starts
+from routing.partition.replay_starts import replay_starts
 from rules.engine import make
 from rules.pattern import TIMER, RuleSet
 
@@ -90,7 +90,7 @@ def test_events_before_the_horizons_change_nothing_that_is_due(seed: int) -> Non
     events = [event for one in case.steps if isinstance(one, Push) for event in one.events]
     due = {one.name: random.choice(events).time for one in ruleset.rules}
     deployed = [Deployed(rule, None, 0, number) for number, rule in enumerate(ruleset.rules)]
-    needed = horizons(deployed, due)
+    needed = replay_starts(deployed, due).horizons
     pushed = batches(events, case.schemas.values())
     left = [one.take(one.time >= needed.get(one.type.name, TIME_MAX)) for one in pushed]
 

@@ -17,7 +17,7 @@ from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventType
 from routing.deployment import Deployed
 from routing.durability.state_table import StateTable
 from routing.messages import RuleState
-from routing.partition.replay_starts import horizons, replay_starts
+from routing.partition.replay_starts import replay_starts
 from routing.partition.rule_states import StateNotes, groups_of, resume
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
@@ -94,7 +94,7 @@ def test_a_rule_finds_from_a_state_what_it_would_have_found(
         rule = by_name[name].rule
         rank = list(by_name).index(name) if rule.defines.name in used else None
         resume(engine_, rule, state, rank)
-    needed = horizons(deployed, due, table.marks)
+    needed = origin.horizons
     kept = [
         one
         for place, one in enumerate(events)
