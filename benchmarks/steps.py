@@ -1,10 +1,12 @@
 """How long the steps of brokers are: what one does between two looks at its links.
 
     python -m benchmarks.campaign steps [--rules 1000] [--events 500000] [--strategy centralized]
+    python -m benchmarks.campaign steps --rules 10000 --events 0
 
-Three brokers in a line, each a process, with a source at either end and a sink at one. A text of
-many rules is deployed there, then one rule more, and one is removed; a broker is killed, so that
-all rules begin anew. In another such network events come that are kept, and a broker is killed:
+Three brokers in a line, each a process, with a source at either end and a sink at one. Texts of
+many rules are deployed there, then one rule more, and one is removed; then no rule changes, and
+events come that make the root ask for checkpoints; a broker is killed, so that all rules begin
+anew. In another such network events come that are kept, and a broker is killed:
 they are sent once more. Printed: of each broker the longest steps of each phase, in milliseconds of
 its thread's processor time, so that other programs do not count.
 """
@@ -50,6 +52,10 @@ CONSUMING = re.compile(r"(define Fire[02468]\(.*?)consuming Temp\n", re.DOTALL)
 AREAS, APART_US = 50, 1_000
 NAMES = tuple(f"area-{number}" for number in range(AREAS))
 BEGIN_US = 1_700_000_000 * MICROSECONDS
+TEXT_RULES = 1_000
+"""Rules of one text: what a text may have is less than 10,000 such rules (rules.syntax.words)."""
+QUIET_EVENTS, QUIET_SIZE = 32_768, 64
+"""Events that come while no rule changes, for some checkpoints, and those of a batch."""
 SETTLED_S, SHOWN = 3.0, 6
 KEEPING = """event Temp(area: string, value: float)
 event Smoke(area: string, level: int)
@@ -129,7 +135,7 @@ class Steps:
 
 
 def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> None:
-    """Deploy many rules in one text, then one more, and remove that."""
+    """Deploy many rules, then one more, and remove that; then let events come."""
     with ExitStack() as stack:
         for name, types in SOURCES.items():
             endpoint = brokers[name].endpoint
@@ -138,8 +144,9 @@ def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> No
         sink = stack.enter_context(Subscriber(brokers["b1"].endpoint))
         manager = stack.enter_context(RuleManager(brokers["b1"].endpoint))
         steps.tell("two sources")
-        manager.add(text_of(rules))
-        steps.tell(f"{rules} rules in one text")
+        for first in range(0, rules, TEXT_RULES):
+            manager.add(text_of(min(TEXT_RULES, rules - first), first))
+        steps.tell(f"{rules} rules in texts of {TEXT_RULES} at most")
         for wanted in WANTED:
             sink.subscribe(wanted)
         steps.tell("a sink of two types")
@@ -147,6 +154,8 @@ def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> No
         steps.tell("one rule more")
         manager.remove("other")
         steps.tell("one rule less")
+        publish(brokers, QUIET_EVENTS, QUIET_SIZE)
+        steps.tell(f"no rule changes, {QUIET_EVENTS} events")
         brokers["b3"].kill()
         steps.tell("b3 is killed")
 

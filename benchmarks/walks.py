@@ -19,7 +19,7 @@ from types import FrameType
 
 import rules.engine as rules_engine
 from benchmarks.report import Row, table
-from benchmarks.steps import RAIN, SMOKE, TEMP, text_of
+from benchmarks.steps import RAIN, SMOKE, TEMP, TEXT_RULES, text_of
 from broker.warmup import warm_up
 from routing import wire
 from routing.config import NodeConfig, SessionConfig
@@ -32,8 +32,6 @@ from routing.session import Session
 SOURCE, SINK = b"source", b"sink"
 BEAT_S, LATER_S = 3_600.0, 5.0
 ROUNDS = 5
-TEXT_RULES = 1_000
-"""Rules of one text: what a text may have is less than 10,000 such rules (rules.syntax.words)."""
 
 
 class Alone:
