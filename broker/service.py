@@ -145,8 +145,7 @@ class Service:
             node = self._affordable(node)
             PATIENCE.begin(time.monotonic, time.thread_time)
             self._host = make_host(self._configuration, transport, node)
-            if self._gate is not None:
-                self._host.change_rights(self._gate.users)
+            self._host.change_rights({} if self._gate is None else self._gate.users)
             signals.serve(self._host.stop, self._host.wake_descriptor)
         except BaseException as error:
             transport.close(0)

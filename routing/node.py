@@ -98,7 +98,7 @@ class Node:
         self.draining: Sequence[str] | None = None
         """Once it drains, what it waits for, in words, as its host has found last."""
         self.inspection = Inspection(
-            tables.links, outlet, lambda: service.durables, lambda: service.users, service.expel
+            tables.links, outlet, lambda: service.durables, service.users, service.expel
         )
         """Its answers to operators."""
         self._handlers: Mapping[type, Callable[[Link, Any], None]] = {

@@ -9,6 +9,7 @@ was out of reach for a while and whose sources have lost their links.
 kind           key                value
 =============  =================  ==========================================================
 ``broker``     "name"             the broker's name: a store belongs to one
+``broker``     "users"            rights of users by name; names of rules that are to go, by id
 ``source``     its name           SourceRecord
 ``stay``       a source's name    its account, a Stay
 ``type``       its name           flat schema
@@ -37,6 +38,7 @@ from routing.durability.state_table import StatePiece
 from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState, Stay
 from routing.number_set import NumberRun
 from routing.serving.sources import Source, SourceState
+from routing.serving.users import KeptUsers
 from routing.storage import Delete, Put, Records
 from routing.wire import decode, decode_kept, encode
 from routing.wire.schemas import event_type_of, flat_schema
@@ -135,6 +137,17 @@ def homes_in(records: Records) -> Mapping[str, str]:
     return {} if homes is None else msgspec.msgpack.decode(homes, type=dict[str, str])
 
 
+def users_record(kept: KeptUsers) -> Put:
+    """The record of the rights of users, and of the rules that are to go."""
+    return Put(BROKER, "users", _pack(kept))
+
+
+def users_in(records: Records) -> KeptUsers:
+    """These; nothing in an older store."""
+    users = records.get(BROKER, {}).get("users")
+    return ({}, {}) if users is None else msgspec.msgpack.decode(users, type=KeptUsers)
+
+
 def times_record(key: str, times: TimesByName) -> Put:
     """A record of times by name."""
     return Put(COMMITTED, key, _pack(dict(times)))
@@ -165,7 +178,7 @@ def queue_record(name: str, delivery_batch: Numbered) -> Put:
     record = _QueueRecord(
         delivery_batch.at, delivery_batch.last, tuple(encode(delivery_batch.delivery))
     )
-    return Put(queue_kind(name), queue_key(delivery_batch.first), _pack(record))
+    return Put(queue_kind(name), number_key(delivery_batch.first), _pack(record))
 
 
 def queue_kind(name: str) -> str:
@@ -173,9 +186,9 @@ def queue_kind(name: str) -> str:
     return f"queue/{name}"
 
 
-def queue_key(first: int) -> str:
-    """The key of events from that number on."""
-    return f"{first:020d}"
+def number_key(number: int) -> str:
+    """The key of what is kept by a number: as texts they rise as these do."""
+    return f"{number:020d}"
 
 
 def came_record(source: str, number: int) -> Put:
@@ -185,22 +198,12 @@ def came_record(source: str, number: int) -> Put:
 
 def ids_record(number: int, ids: Sequence[tuple[str, Sequence[str]]]) -> Put:
     """The record of ids that came, by source."""
-    return Put(IDS, ids_key(number), _pack(ids))
-
-
-def ids_key(number: int) -> str:
-    """The key of the ids of that number."""
-    return f"{number:020d}"
+    return Put(IDS, number_key(number), _pack(ids))
 
 
 def state_record(piece: StatePiece) -> Put:
     """The record of a part of a rule's state."""
-    return Put(STATE, state_key(piece.number), _pack(encode(piece.state)))
-
-
-def state_key(number: int) -> str:
-    """The key of the part of a state of that number."""
-    return f"{number:020d}"
+    return Put(STATE, number_key(piece.number), _pack(encode(piece.state)))
 
 
 class CatalogRecords:

@@ -441,10 +441,8 @@ class Channel:
 
     def _push(self) -> None:
         """Send what may go out: fewer than ``window_max`` packets are under way."""
-        waiting, under_way = self._waiting, self._under_way
-        while (
-            waiting and self._state is ChannelState.UP and len(under_way) < self._config.window_max
-        ):
+        waiting, under_way, most = self._waiting, self._under_way, self._config.window_max
+        while waiting and self._state is ChannelState.UP and len(under_way) < most:
             sent = Sent(self._next, waiting.popleft(), self._now)
             self._next += 1
             under_way.append(sent)

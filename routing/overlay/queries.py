@@ -77,11 +77,9 @@ class NetworkQueries:
             raise Refusal(messages.Code.LIMIT, f"{OPEN_MAX} queries of all brokers are under way")
         self._last += 1
         query = _Query(peer, message.request, now + ANSWERS_S, {*brokers} - {self._name})
-        asked = (
-            (Question.TRACE, message.event)
-            if isinstance(message, messages.ShowTrace)
-            else (Question.STATUS, "")
-        )
+        asked = Question.STATUS, ""
+        if isinstance(message, messages.ShowTrace):
+            asked = Question.TRACE, message.event
         query.found.append(self._own(*asked))
         self._open[self._last] = query
         self._look_at_first()

@@ -7,7 +7,6 @@ from typing import Protocol
 
 from matcher.model import EventBatch
 from routing.delivery.sink import Sink
-from routing.deployment import Deployed
 from routing.effects import Peer
 from routing.messages import Asking, AskingAll, Confirmed
 from routing.serving.link import Link
@@ -35,8 +34,8 @@ class Beyond(Protocol):
     def await_commit(self, peer: Peer, batches: Sequence[EventBatch], sequence: int) -> None:
         """Acknowledge events up to a number, when all that follows from them is done."""
 
-    def withdraw(self, one: Deployed) -> None:
-        """Have a rule removed that nobody has asked to remove."""
+    def withdraw(self) -> None:
+        """Have the rules removed that are to go, their owners having lost the right to them."""
 
     def note_overrun(self, overrun: Overrun) -> None:
         """A rule has ended here by itself."""

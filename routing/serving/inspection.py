@@ -23,6 +23,7 @@ from routing.messages import (
 )
 from routing.serving.link import Link, Links
 from routing.serving.outlet import Outlet
+from routing.serving.users import UserRights
 
 WAITING_SHOWN = 50
 """Events of a queue that are told."""
@@ -30,15 +31,14 @@ WAITING_SHOWN = 50
 
 @dataclass(eq=False)
 class Inspection:
-    """Answers operators. ``durables`` gives the durable sinks, ``users`` the rights of users by
-    name, and ``expel`` ends a link. Each request needs the right to a command of its own
-    (routing.serving.required_rights).
+    """Answers operators. ``durables`` gives the durable sinks, and ``expel`` ends a link. Each
+    request needs the right to a command of its own (routing.serving.required_rights).
     """
 
     _links: Links
     _outlet: Outlet
     _durables: Callable[[], Durables]
-    _users: Callable[[], Mapping[str, Rights]]
+    _users: UserRights
     _expel: Callable[[Peer, Code, str], None]
     handlers: Mapping[type, Callable[[Link, Any], None]] = field(init=False)
     log_lines: Callable[[], Sequence[str]] = tuple
@@ -68,7 +68,7 @@ class Inspection:
         return {
             "users": [
                 {**_rights_facts(rights), "name": name, "connected": connected.count(name)}
-                for name, rights in sorted(self._users().items())
+                for name, rights in sorted(self._users.rights.items())
             ]
         }
 

@@ -99,9 +99,10 @@ class Service:
         self._outlet = outlet
         self._send, self._log = outlet.send, outlet.log
         self._beyond = beyond
-        self._users = UserRights()
+        self.users = UserRights()
+        """The rights of users."""
         self._names = tables.names
-        self._names.is_bound = self._users.binds
+        self._names.is_bound = self.users.binds
         self.limits_sizes = False
         """Whether any user's messages have a limit of their own."""
         self._links = tables.links
@@ -172,11 +173,6 @@ class Service:
             self._credit,
         ):
             part.configure(config)
-
-    @property
-    def users(self) -> Mapping[str, messages.Rights]:
-        """The rights of users, by name."""
-        return self._users.rights
 
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: plain data, ready for JSON."""
@@ -557,17 +553,14 @@ class Service:
         deployed, ended = self._changes.deploy(message, self._moment.now, link.rights)
         self.follow()
         in_order = sorted(deployed, key=lambda one: one.serial)
-        rules, replaced = (
-            self._overview.rules(in_order, self._moment.now),
-            list(map(ended_facts, ended)),
-        )
-        names = [one.name for one in deployed[:NAMED_MAX]]
-        more: dict[str, Any] = (
-            {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
-        )
+        rules = self._overview.rules(in_order, self._moment.now)
+        said: dict[str, Any] = {"rules": [one.name for one in deployed[:NAMED_MAX]]}
+        if len(deployed) > NAMED_MAX:
+            said["more"] = len(deployed) - NAMED_MAX
         if message.removes:
-            more["removed"] = list(message.removes[:NAMED_MAX])
-        self._log("info", "deployed", rules=names, **more, client=link.name)
+            said["removed"] = list(message.removes[:NAMED_MAX])
+        self._log("info", "deployed", **said, client=link.name)
+        replaced = list(map(ended_facts, ended))
         return Confirmed(message.request, {"rules": rules, "replaced": replaced})
 
     def _remove(self, link: Link, message: messages.Remove) -> Confirmed:
@@ -596,18 +589,18 @@ class Service:
         with their links, subscriptions, and rules that their owners were allowed before.
         """
         self._moment.now = now
-        self._users.change(users)
+        self.users.change(users)
         limits = (one.limits.message_bytes_max for one in users.values())
         self.limits_sizes = any(most is not None for most in limits)
-        for link in self._users.changed(self._links):
+        for link in self.users.changed(self._links):
             self._look_at_rights(link)
         for source in [one for one in self._sources if one.standing is SourceState.LOST]:
             rights = users.get(source.rights.user, source.rights)
             if not all(rights.may(messages.Act.PUBLISH, name) for name in source.floors):
                 self.close_source(source, Code.NOT_ALLOWED.value)
-        for one, reason in self._users.lost(self._deployments.in_force):
+        for one, reason in self.users.lost(self._deployments.in_force):
             self._log("warning", "a rule ends", rule=one.name, user=one.owner, reason=reason)
-            self._beyond.withdraw(one)
+        self._beyond.withdraw()
         self.settle()
 
     def _look_at_rights(self, link: Link) -> None:

@@ -204,15 +204,9 @@ class Sources:
         if not is_full or self._open.total() < len(self._sources):
             return None
         most = who_gives_way(self._open, user, self._sources_max)
-        own_open = (
-            *self._lost.values(),
-            *(
-                one
-                for one in reversed(self._sources.values())
-                if one.standing is SourceState.LIVE and not one.home
-            ),
-        )
-        return next((one for one in own_open if one.user == most), None)
+        last_first = reversed(self._sources.values())
+        live = (one for one in last_first if one.standing is SourceState.LIVE and not one.home)
+        return next((one for one in (*self._lost.values(), *live) if one.user == most), None)
 
     def join(self, name: str, peer: Peer, now: float, home: str = "", user: str = "") -> Source:
         """A link of that name publishes: resume the source, or begin a new stay of it, as it does

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, Rights
 from routing.permission import check_owner
 from routing.serving.link import Link
+
+KeptUsers: TypeAlias = tuple[Mapping[str, Rights], dict[str, str]]
 
 
 class UserRights:
@@ -19,6 +22,17 @@ class UserRights:
         """The rights of users by name, as they are."""
         self._former: Mapping[str, Rights] = {}
         self._binding: list[Rights] = []
+        self.leaving: dict[str, str] = {}
+        """Rules that are to go, their owners having lost the right to them: names by id."""
+
+    @property
+    def kept(self) -> KeptUsers:
+        """The state that the next run goes on from: rights that go in between are lost, too."""
+        return self.rights, dict(self.leaving)
+
+    def recall(self, kept: KeptUsers) -> None:
+        """Go on from what was kept, until they ``change``."""
+        self.rights, self.leaving = kept
 
     def change(self, rights: Mapping[str, Rights]) -> None:
         """Let these hold from now on."""
@@ -50,6 +64,7 @@ class UserRights:
                 continue  # another broker has allowed it
             reason = _objection(self._rights_of_owner(one.owner), one)
             if reason is not None:
+                self.leaving[one.rule.name] = one.name
                 yield one, reason
 
     def _rights_of_owner(self, name: str) -> Rights:

@@ -102,10 +102,8 @@ def _checked_type(flat: Strings) -> EventType:
         if not is_printable(name):
             raise WireError(f"the name {name!r} has characters that cannot be printed")
     try:
-        attributes = (
-            Attribute(name, _KINDS[kind]) for name, kind in zip(flat[1::2], flat[2::2], strict=True)
-        )
-        return EventType(flat[0], tuple(attributes))
+        kinds = [_KINDS[kind] for kind in flat[2::2]]
+        return EventType(flat[0], tuple(map(Attribute, flat[1::2], kinds)))
     except KeyError as error:
         raise WireError(f"{error} is no kind of an attribute") from None
     except SchemaError as error:

@@ -21,7 +21,6 @@ from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.group import NUMBER
 from routing.delivery.sink import BLOCKED_BYTES_MAX, Sink
-from routing.deployment import Deployed
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import (
@@ -503,9 +502,9 @@ class Broker:
             for peer, _ in sink.clients(NUMBER):
                 self.service.expel(peer, Code.QUEUE_FULL, reason)
 
-    def withdraw(self, one: Deployed) -> None:
-        """Have a rule removed that nobody has asked to remove."""
-        self._parts.requests.withdraw(one)
+    def withdraw(self) -> None:
+        """Have the rules removed that are to go, their owners having lost the right to them."""
+        self._parts.requests.withdraw()
 
     def note_overrun(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
@@ -529,9 +528,8 @@ class Broker:
             self._parts.pulling.tell_kept()
         timer, sinks, detection = self._timer, self._sinks, self._detection
         is_changed = timer.seen != sinks.version and self._router.has_tree
-        if (
-            is_changed and not self._parts.slices.is_preparing
-        ):  # else it is looked at behind the plan
+        # While something is prepared it is looked at behind the plan.
+        if is_changed and not self._parts.slices.is_preparing:
             timer.seen = sinks.version
             self._know()
         if self.overlay.neighbours:
@@ -541,9 +539,8 @@ class Broker:
         is_at_work = detection.is_at_work
         if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
             self._parts.pulling.ask()
-        if (
-            self._parts.requests.behind_events or detection.publishers.leaving
-        ) and not detection.is_held:
+        waits = self._parts.requests.behind_events or detection.publishers.leaving
+        if waits and not detection.is_held:
             self._parts.requests.ask_behind_events()
             if detection.publishers.leaving:
                 self._parts.single_traffic.say_who_left()

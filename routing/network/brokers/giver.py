@@ -30,7 +30,7 @@ import numpy as np
 from matcher.model import MICROSECONDS, TIME_MAX
 from routing.delivery.deduplicator import Deduplicator
 from routing.delivery.durable import NOBODY, DurableSink
-from routing.durability.records import durable_record, queue_key
+from routing.durability.records import durable_record, number_key
 from routing.errors import Refusal
 from routing.messages import Code, Confirmed, HandOver, HandOverStep, LogPart, Refused
 from routing.network.brokers.agreed import Agreed
@@ -205,7 +205,7 @@ class Giver:
             self._say(gift, HandOverStep.RECORDS)
             return
         found = self.journal.records_after(gift.sink.name, gift.after)
-        found = [one for one in found if one[0] <= queue_key(gift.last)]
+        found = [one for one in found if one[0] <= number_key(gift.last)]
         if found:
             after, gift.after = gift.after, found[-1][0]
             self._say(gift, HandOverStep.RECORDS, after=after, queued=tuple(found))

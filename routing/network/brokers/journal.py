@@ -45,17 +45,16 @@ from routing.durability.records import (
     came_record,
     durable_record,
     homes_in,
-    ids_key,
     ids_record,
-    queue_key,
+    number_key,
     queue_kind,
     queue_record,
     queued_in,
     source_record,
-    state_key,
     state_record,
     stay_record,
     times_record,
+    users_record,
 )
 from routing.durability.sink_homes import SinkHomes
 from routing.effects import Store
@@ -116,6 +115,7 @@ class Journal:
         self._catalog = CatalogRecords({})
         self._told_catalog = agreed.catalog
         self._told_committed = context.detection.committed
+        self._told_users = context.service.users.kept
         self._position = self._trimmed = 0
         self._ends: deque[tuple[int, int]] = deque()
         """Positions of the log that are needed, and how many events the replay buffer had taken by
@@ -146,6 +146,7 @@ class Journal:
         self._catalog = CatalogRecords(stored.records)
         self._told_catalog = self._agreed.catalog
         self._told_committed = self._detection.committed
+        self._told_users = self._context.service.users.kept
 
     def recall_entry(self, position: int) -> None:
         """Events of this position have been taken in again."""
@@ -212,7 +213,7 @@ class Journal:
 
     def read(self, name: str, after: int) -> Sequence[Numbered]:
         """The next few records of a durable sink's queue, as the store has them."""
-        found = self._following(queue_kind(name), queue_key(after) if after else "")
+        found = self._following(queue_kind(name), number_key(after) if after else "")
         queued = [queued_in(*one) for one in found]
         for one in queued:
             self._traces.take(one.delivery.batches, one.delivery.traces)
@@ -263,6 +264,9 @@ class Journal:
             for source in touched.values():
                 yield source_record(source, schemas)
         yield from self._homes.take_changes(self.now)
+        if (users := self._context.service.users.kept) != self._told_users:
+            self._told_users = users
+            yield users_record(users)
         for name, stay in self._context.accounts.take_changes():
             yield stay_record(name, stay)
         if self._agreed.catalog is not self._told_catalog:
@@ -294,7 +298,7 @@ class Journal:
         """The states of rules, which are kept before what they stand for is let go (Law 3)."""
         added, gone = self._detection.states.take_changes()
         yield from map(state_record, added)
-        yield from (Delete(STATE, state_key(number)) for number in gone)
+        yield from (Delete(STATE, number_key(number)) for number in gone)
 
     def _committed(self) -> Iterator[StoreChange]:
         self._told_committed = self._detection.committed
@@ -313,12 +317,8 @@ class Journal:
             self.when_kept(partial(self._release, sink, sink.last))
         at = round(self.now * MICROSECONDS)
         for delivery_batches in _alike(sink.take_new()):
-            joined, first, last = (
-                join(delivery_batches),
-                delivery_batches[0].first,
-                delivery_batches[-1].last,
-            )
-            delivery = joined.delivery
+            joined, first = join(delivery_batches), delivery_batches[0].first
+            delivery, last = joined.delivery, delivery_batches[-1].last
             if self._traces.has_any:
                 delivery = with_traces(delivery, self._traces)
             delivery_batch = Numbered(delivery, joined.events, first, last, at=at)
@@ -326,7 +326,7 @@ class Journal:
             yield record
             sink.keep(structs.replace(delivery_batch, size=len(record.value)))
         for first in sink.take_done():
-            yield Delete(queue_kind(sink.name), queue_key(first))
+            yield Delete(queue_kind(sink.name), number_key(first))
         yield durable_record(sink, self.complete_to(sink))
 
     def complete_to(self, sink: DurableSink) -> int:
@@ -356,7 +356,7 @@ class Journal:
         while self._kept_ids - self._ids[0][1] > self._deduplicator.ids_max:
             old, gone = self._ids.popleft()
             self._kept_ids -= gone
-            yield Delete(IDS, ids_key(old))
+            yield Delete(IDS, number_key(old))
 
     # --- what is kept ---
 

@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 from matcher.model import TIME_MIN
 from routing import messages
-from routing.deployment import Deployed
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
@@ -98,8 +97,6 @@ class Requests:
         self.behind_events: set[Peer] = set()
         """The clients that have un-advertised types while events of theirs are held: these go
         first, or they would be of a type that is known no more."""
-        self._withdrawn: dict[str, str] = {}
-        """Rules that are to go, their owners having lost the right to them: names by id."""
 
     @property
     def has_work(self) -> bool:
@@ -139,17 +136,14 @@ class Requests:
         if link.peer and isinstance(request, Advertise):
             self._detection.publishers.expect([schema.name for schema in request.types])
 
-    def withdraw(self, one: Deployed) -> None:
-        """Have a rule removed whose owner has lost the right to it."""
-        self._withdrawn[one.rule.name] = one.name
-        self._ask_withdrawn()
-
-    def _ask_withdrawn(self) -> None:
+    def withdraw(self) -> None:
+        """Have the rules removed whose owners have lost the right to them."""
         context, father = self._context, self._router.father
-        for rule, name in list(self._withdrawn.items()):
+        leaving = context.service.users.leaving
+        for rule, name in list(leaving.items()):
             known, request = context.deployments.find_in_force(name), messages.Remove(0, name)
             if known is None or known.rule.name != rule:
-                del self._withdrawn[rule]
+                del leaving[rule]
             elif self._router.is_root:
                 self._queue.add_ready((ELSEWHERE, request))
             elif father is not None:
@@ -360,7 +354,7 @@ class Requests:
     def ask_again(self) -> None:
         """Ask what has waited; it waits on, if it still has to."""
         context = self._context
-        self._ask_withdrawn()
+        self.withdraw()
         for peer, request, _ in self._pending.take_waiting():
             assert not isinstance(request, HandOver), "it never waits"
             if context.links.by_peer.get(peer) is not None:

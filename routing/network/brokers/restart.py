@@ -29,6 +29,7 @@ from routing.durability.records import (
     states_in,
     stays_in,
     times_in,
+    users_in,
 )
 from routing.messages import Stay
 from routing.network.brokers.catalog_sync import CatalogSync
@@ -52,6 +53,7 @@ def take_over(
     owner = owner_of(records)
     if owner not in (None, context.name):
         raise ValueError(f"this is the store of broker {owner!r}, not of {context.name!r}")
+    context.service.users.recall(users_in(records))
     context.accounts.recall(stays_in(records).values())
     for name, record in sources_in(records).items():
         _recall_source(context, name, record)

@@ -279,9 +279,8 @@ class Overview:
                 found.append(Holder("", (name,), "gone", TIME_MIN, stalls=True))
             for child, mark in evaluator.said_of(name).items():
                 if mark != CLOSED:
-                    stalls = (
-                        now - evaluator.watermarks.inputs.heard_at(child, name) >= STALLED_AFTER_S
-                    )
+                    silent_s = now - evaluator.watermarks.inputs.heard_at(child, name)
+                    stalls = silent_s >= STALLED_AFTER_S
                     found.append(Holder("", (name,), "linked", mark, stalls, child))
         least = min((one.promise for one in found), default=CLOSED)
         return joined_holders(one for one in found if one.promise == least)
