@@ -28,6 +28,11 @@ class NumberSet:
     def __iter__(self) -> Iterator[NumberRun]:
         return zip(self._firsts, self._lasts, strict=True)
 
+    @property
+    def count(self) -> int:
+        """How many runs it has."""
+        return len(self._firsts)
+
     def add(self, first: int, last: int) -> int:
         """Add the numbers of a run; gives how many of them are new."""
         if first > last:

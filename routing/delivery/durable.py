@@ -35,7 +35,7 @@ NOBODY: Handed = ("", 0)
 WINDOW = 8_192
 """Events of a queue that are in memory, about: the first ones. Others are in the store alone."""
 BEYOND_MAX = 1_024
-"""Runs of numbers that the store has of what is acknowledged beyond events that are not."""
+"""Runs of numbers that are kept of what is acknowledged beyond events that are not."""
 
 
 class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
@@ -62,7 +62,7 @@ class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
             delivery_batch.delivery, delivery_batch.events, first, first + delivery_batch.events - 1
         )
 
-    def cut(self, events: int) -> tuple[DeliveryBatch, DeliveryBatch]:
+    def cut(self, events: int) -> tuple[Numbered, Numbered]:
         """The first ``events`` and the rest, neither of them empty."""
         head, rest = super().cut(events)
         middle = self.last - rest.events
@@ -72,36 +72,23 @@ class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
             self._part(rest, middle + 1, self.last, self.size - part),
         )
 
-    def without(self, number: int) -> DeliveryBatch | None:
+    def without(self, number: int) -> Numbered | None:
         """The delivery batch without this subscription, which wants none of its events alone: the
         others keep their numbers.
         """
         left = super().without(number)
-        if left is None or left is self:
-            return left
-        return self._part(left, self.first, self.last, self.size)
-
-    def after(self, number: int) -> Numbered:
-        """The delivery batch without its events up to a number, which is not the last."""
-        if self.low > number:
-            return self
-        rest = self.cut(min(number - self.low + 1, self.events - 1))[1]
-        assert isinstance(rest, Numbered)
-        return rest
+        return None if left is None else self._part(left, self.first, self.last, self.size)
 
     def pieces(self, done: NumberSet) -> Iterator[Numbered]:
         """The events whose numbers are not done with, in pieces without a gap."""
         rest = self
         for first, last in done.gaps(self.low, self.last):
-            rest = rest.after(first - 1)
-            if last == rest.last:
-                yield rest
-            else:
-                piece, following = rest.cut(last - rest.low + 1)
-                assert isinstance(piece, Numbered)
-                assert isinstance(following, Numbered)
-                yield piece
-                rest = following
+            if rest.low < first:
+                rest = rest.cut(first - rest.low)[1]
+            piece = rest
+            if last < rest.last:
+                piece, rest = rest.cut(last - rest.low + 1)
+            yield piece
 
     def _part(self, delivery_batch: DeliveryBatch, first: int, last: int, size: int) -> Numbered:
         return Numbered(
@@ -190,9 +177,9 @@ class DurableSink(SharedSink[DurableClient]):
     It is found by its name. Clients attach to it, each with credit of its own, and each event goes
     to one of them. Its events are numbered from 1 on, in the order of delivery. An event stays
     until a client acknowledges it. Fires 1 to 5 were given to billing, which acknowledged 1 to 2
-    and 4, and died: the next client gets 3 and 5 again, then 6. So it does after a restart, as far
-    as what was acknowledged alone has BEYOND_MAX runs at most; of others behind the events of these
-    come again, too.
+    and 4, and died: the next client gets 3 and 5 again, then 6. So it does after a restart. What
+    was acknowledged alone is known as far as it has BEYOND_MAX runs at most: behind them all comes
+    again, after a restart and where a client gives events back.
     """
 
     def __init__(self, name: str, bounds: QueueBounds, keeper: SinkKeeper) -> None:
@@ -279,6 +266,7 @@ class DurableSink(SharedSink[DurableClient]):
 
     def detach(self, peer: Peer) -> None:
         """A client has gone: what it has not acknowledged comes again, marked so."""
+        self._forget_done()
         gone = self.attached.pop(peer)
         left = itertools.chain.from_iterable(map(self._wanted, gone.given))
         again = [structs.replace(one, again=True) for one in left]
@@ -305,12 +293,13 @@ class DurableSink(SharedSink[DurableClient]):
         often as they may be. These come again after a time, which is forgotten at a restart; given
         as often as they may be, they move to the dead letters.
         """
+        self._forget_done()
         given, first, last = self.attached[peer].given, nack.first, nack.last
         begin, end = bisect_left(given, first, key=_last), bisect_right(given, last, key=_low)
         named, others = given[begin:end], NumberSet(((0, first - 1), (last + 1, self.last)))
         back = [one for whole in named for one in whole.pieces(others)]
-        rest = NumberSet((*self._done, (first, last)))
-        given[begin:end] = [one for whole in named for one in whole.pieces(rest)]
+        rest = [one for whole in named for one in whole.pieces(NumberSet(((first, last),)))]
+        given[begin:end] = [one for one in rest if not self._done.has_all(one.low, one.last)]
         living, dead = NumberSet(), NumberSet()
         for number in (n for one in back for n in range(one.low, one.last + 1)):
             self._nacks[number] = count = self._nacks.get(number, 0) + 1
@@ -319,6 +308,13 @@ class DurableSink(SharedSink[DurableClient]):
         due_at = self._keeper.now + nack.delay_s
         self.put_off((left for one in open_ones for left in one.pieces(dead)), due_at)
         return [left for one in open_ones for left in one.pieces(living)]
+
+    def _forget_done(self) -> None:
+        """Know of what is acknowledged as much as is kept: what comes again is in few pieces, be
+        each second one of many events dealt with.
+        """
+        if self._done.count > BEYOND_MAX + 1:
+            self._done = NumberSet(((1, self.acknowledged), *self.beyond))
 
     def put_off(self, events: Iterable[Numbered], due_at: float) -> None:
         """Have events come again, from a time on."""
@@ -396,8 +392,7 @@ class DurableSink(SharedSink[DurableClient]):
             self._queue.append(delivery_batch)
             self._count(delivery_batch, 1)
 
-    def _count(self, delivery_batch: DeliveryBatch, sign: int) -> None:
-        assert isinstance(delivery_batch, Numbered)
+    def _count(self, delivery_batch: Numbered, sign: int) -> None:
         self.queued += sign * delivery_batch.events
         self._here += sign * delivery_batch.events
         self.bytes += sign * delivery_batch.size
@@ -445,8 +440,7 @@ class DurableSink(SharedSink[DurableClient]):
         """
         self.take_due(math.inf)
         queue, self._queue = self._queue, deque()
-        for one in queue:
-            assert isinstance(one, Numbered)
+        for one in map(_numbered, queue):
             self._count(one, -1)
             for left in self._wanted(one):
                 self._queue.append(left)
@@ -488,9 +482,8 @@ class DurableSink(SharedSink[DurableClient]):
         told = super()._given_to(attachment, delivery)
         return structs.replace(told, number=taken[-1].last, again=taken[0].again)
 
-    def _pop(self, events_max: int) -> DeliveryBatch:
-        delivery_batch = super()._pop(events_max)
-        assert isinstance(delivery_batch, Numbered)
+    def _pop(self, events_max: int) -> Numbered:
+        delivery_batch = _numbered(super()._pop(events_max))
         self._here -= delivery_batch.events
         self.bytes -= delivery_batch.size
         self._taken.append(delivery_batch)
@@ -498,19 +491,17 @@ class DurableSink(SharedSink[DurableClient]):
 
     def _put_back(self, delivery_batch: DeliveryBatch) -> None:
         self._queue.appendleft(delivery_batch)
-        self._count(delivery_batch, 1)
+        self._count(_numbered(delivery_batch), 1)
 
     def _joined(self, first: DeliveryBatch, size: int, events_max: int) -> DeliveryBatch:
-        assert isinstance(first, Numbered)
-        self._taken[0] = first  # it may have been cut, being too long for a message
+        self._taken[0] = _numbered(first)  # it may have been cut, being too long for a message
         return super()._joined(first, size, events_max)
 
     def _goes_with(self, first: DeliveryBatch, following: DeliveryBatch) -> bool:
-        assert isinstance(first, Numbered)
-        assert isinstance(following, Numbered)
-        is_alike = first.late == following.late and first.again == following.again
-        is_next = following.low == self._taken[-1].last + 1  # a message has numbers without a gap
-        return is_alike and is_next and following.first <= self.kept
+        one, other = _numbered(first), _numbered(following)
+        is_alike = one.late == other.late and one.again == other.again
+        is_next = other.low == self._taken[-1].last + 1  # a message has numbers without a gap
+        return is_alike and is_next and other.first <= self.kept
 
     # --- bounds ---
 
@@ -546,9 +537,7 @@ class DurableSink(SharedSink[DurableClient]):
         age_s = self.bounds.age_s
         if age_s is None or self.keeps_all or not self._has_next():
             return False
-        first = self._queue[0]
-        assert isinstance(first, Numbered)
-        return first.at < (self._keeper.now - age_s) * MICROSECONDS
+        return _numbered(self._queue[0]).at < (self._keeper.now - age_s) * MICROSECONDS
 
     def _drop_old(self) -> None:
         while self.has_old:
@@ -563,7 +552,6 @@ class DurableSink(SharedSink[DurableClient]):
     def _drop(self, most: int) -> None:
         """Drop some of the first delivery batch, so many events at most."""
         dropped = self._pop(most)
-        assert isinstance(dropped, Numbered)
         self._done.add(dropped.low, dropped.last)
         self._note_dropped(dropped.events)
         self._taken.clear()
@@ -573,8 +561,7 @@ class DurableSink(SharedSink[DurableClient]):
         """The next events that wait, so many at most, with their numbers; none is taken."""
         self._read()
         found: list[tuple[int, Event]] = []
-        for delivery_batch in self._queue:
-            assert isinstance(delivery_batch, Numbered)
+        for delivery_batch in map(_numbered, self._queue):
             room, first = most - len(found), delivery_batch.low
             head = delivery_batch if room >= len(delivery_batch) else delivery_batch.cut(room)[0]
             events = [event for batch in head.batches for event in batch.events()]
@@ -663,9 +650,13 @@ class DurableSink(SharedSink[DurableClient]):
         self._beyond = acknowledged + 1 if acknowledged < last else 0
 
 
+def _numbered(delivery_batch: DeliveryBatch) -> Numbered:
+    assert isinstance(delivery_batch, Numbered), "it is of the queue of a durable sink"
+    return delivery_batch
+
+
 def _first(delivery_batch: DeliveryBatch) -> int:
-    assert isinstance(delivery_batch, Numbered)
-    return delivery_batch.first
+    return _numbered(delivery_batch).first
 
 
 def _due(later: tuple[float, int, Numbered]) -> float:
