@@ -7,7 +7,7 @@ import os
 import time
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +15,13 @@ from typing import Any
 from broker.client.address import Address
 from broker.client.subscriber import AsyncSubscriber
 from broker.errors import BrokerError, RefusedError
-from broker.monitoring.rows import row, unknown
+from broker.monitoring.rows import bounded, row, unknown
 from matcher.model import EventBatch
 from matcher.spelling import quoted
+from routing.wire.extent import extent_of
 
 EVENTS_MAX = 50_000
+BYTES_MAX = 64 << 20
 KEPT_S = 300.0
 SAMPLE_MAX = 50
 IDLE_S = 30.0
@@ -42,11 +44,14 @@ CAUSES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A batch that has come; ``first`` is the number of its first event, counted from 1."""
+    """A batch that has come; ``first`` is the number of its first event, counted from 1, ``size``
+    its bytes, about.
+    """
 
     first: int
     at: float
     batch: EventBatch
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +68,15 @@ class Tap:
 
     Whoever looks holds nobody up: the subscriber takes what it is given at once, and where its
     queue is full the broker drops the oldest events (``drop-oldest``), which are counted and told.
-    ``EVENTS_MAX`` events of the last ``KEPT_S`` seconds are kept.
+    ``EVENTS_MAX`` events of the last ``KEPT_S`` seconds are kept, as far as they take no more than
+    ``BYTES_MAX``.
     """
 
     def __init__(self, address: Address, user: str = "") -> None:
         self._address = address
         self._name = f"page/{user}/{os.getpid()}" if user else f"page-{os.getpid()}"
         self._kept: deque[Kept] = deque()
-        self._events = 0
+        self._events = self._bytes = 0
         self.last = 0
         """The number of the newest event."""
         self.dropped = 0
@@ -153,30 +159,31 @@ class Tap:
             count += here
             newest = range(len(one.batch) - 1, len(one.batch) - 1 - here, -1)
             shown += [row(one.batch.event(place)) for place in newest[: SAMPLE_MAX - len(shown)]]
-        return Sample(shown[::-1], count, self.last)
+        return Sample([*bounded(shown)][::-1], count, self.last)
 
     def history(self, name: str) -> list[dict[str, Any]]:
         """The event ``source#id`` and all that has caused it, as far as they are kept; a cause that
         is not has no time.
         """
+        kept = self._by_name()
         found: dict[str, dict[str, Any]] = {}
         wanted = [name]
         while wanted and len(found) < CAUSES_MAX:
-            rows = dict(self._named(set(wanted)))
-            found |= {one: rows.get(one, unknown(one)) for one in wanted}
-            causes = [cause for one in wanted for cause in found[one]["cause"]]
+            for one in wanted:
+                batch, place = kept.get(one, (None, 0))
+                found[one] = unknown(one) if batch is None else row(batch.event(place))
+            causes = (cause for one in wanted for cause in found[one]["cause"])
             wanted = [one for one in dict.fromkeys(causes) if one not in found][:CAUSES_MAX]
-        return list(found.values())
+        return list(bounded(found.values()))
 
-    def _named(self, names: set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        sources = {name.rpartition("#")[0] for name in names}
+    def _by_name(self) -> Mapping[str, tuple[EventBatch, int]]:
+        """The batches and places of all that is kept, for as many steps as a history has."""
+        found: dict[str, tuple[EventBatch, int]] = {}
         for one in self._kept:
-            if not sources & set(one.batch.ids.source.values):
-                continue
-            pairs = zip(one.batch.ids.source.tolist(), one.batch.ids.printed(), strict=True)
-            for place, (source, text) in enumerate(pairs):
-                if (name := f"{source}#{text}") in names:
-                    yield name, row(one.batch.event(place))
+            ids = one.batch.ids
+            for place, pair in enumerate(zip(ids.source.tolist(), ids.printed(), strict=True)):
+                found["#".join(pair)] = one.batch, place
+        return found
 
     # --- taking ---
 
@@ -201,7 +208,7 @@ class Tap:
                 one.cancel()
             await asyncio.gather(*takers.values(), return_exceptions=True)
             self._kept.clear()
-            self._events = 0
+            self._events = self._bytes = 0
 
     @property
     def _wanted(self) -> list[str]:
@@ -239,11 +246,18 @@ class Tap:
     def _keep(self, batches: Iterable[EventBatch]) -> None:
         now = time.monotonic()
         for batch in batches:
-            self._kept.append(Kept(self.last + 1, now, batch))
+            self._kept.append(Kept(self.last + 1, now, batch, extent_of((batch,))))
             self.last += len(batch)
             self._events += len(batch)
-        while self._kept and (self._events > EVENTS_MAX or now - self._kept[0].at > KEPT_S):
-            self._events -= len(self._kept.popleft().batch)
+            self._bytes += self._kept[-1].size
+        while self._kept and (self._is_full or now - self._kept[0].at > KEPT_S):
+            gone = self._kept.popleft()
+            self._events -= len(gone.batch)
+            self._bytes -= gone.size
+
+    @property
+    def _is_full(self) -> bool:
+        return self._events > EVENTS_MAX or self._bytes > BYTES_MAX
 
 
 def placed(rates: Mapping[str, float | None], before: Sequence[str]) -> list[str]:

@@ -27,6 +27,8 @@ from routing.serving.users import UserRights
 
 WAITING_SHOWN = 50
 """Events of a queue that are told."""
+CHARACTERS_SHOWN = 1 << 20
+"""Characters of their texts, about: a text that many events bear is in a queue once."""
 
 
 @dataclass(eq=False)
@@ -74,15 +76,19 @@ class Inspection:
 
     def _show_queue(self, link: Link, message: ShowQueue) -> Mapping[str, Any]:
         """Show the events that wait in a durable queue: they still wait, and count as not
-        delivered. Events are shown to users alone who may read all events of their type; of others
-        their number is told.
+        delivered. Events are shown to users alone who may read all events of their type; of others,
+        and of those behind CHARACTERS_SHOWN, their number is told.
         """
         sink = self._durables().get(message.name)
         if sink is None:
             raise Refusal(Code.UNKNOWN, f"there is no durable sink {message.name!r} here")
         waiting = sink.waiting(WAITING_SHOWN)
         may_read = {event.type: link.rights.filters(event.type) is None for _, event in waiting}
-        shown = [_event_facts(number, event) for number, event in waiting if may_read[event.type]]
+        shown, left = list[Mapping[str, Any]](), CHARACTERS_SHOWN
+        for number, event in waiting:
+            if may_read[event.type] and left > 0:
+                shown.append(_event_facts(number, event))
+                left -= sum(len(one) for one in event.data.values() if isinstance(one, str))
         return {"events": shown, "hidden": len(waiting) - len(shown), "queued": sink.queued}
 
     def _send_away(self, link: Link, message: SendAway) -> Mapping[str, Any]:

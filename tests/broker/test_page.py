@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import dataclasses
 import http.client
 import json
 import re
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -29,6 +31,7 @@ from broker.monitoring.trial import ANSWER_MAX, File, Request, answer, checked
 from broker.monitoring.turns import Turns
 from broker.monitoring.view import view
 from broker.monitoring.windows import PAGE_ROWS, Window, windowed
+from matcher.model import Causes, EventIds
 from routing.serving.telling import ROWS_MAX, told
 from rules.syntax.words import RESERVED
 
@@ -526,6 +529,53 @@ def test_what_is_kept_is_bounded(monkeypatch):
         one._keep([batch_of(TEMP, rows, source="s")])
     assert one.facts["events"] <= 150
     assert one.last == 500
+
+
+def in_a_chain(text):
+    """A tap that keeps a hundred events which all bear one text, each the cause of the next."""
+    from broker.client.address import Address
+    from matcher.rows import batch_of
+
+    one = tap.Tap(Address("tcp://127.0.0.1:9", None))
+    rows = [{"area": text, "value": 1.0, "time": n} for n in range(1, 101)]
+    batch = batch_of(TEMP, rows, source="s")
+    no, ids = np.zeros(99, np.bool_), batch.ids.take(np.arange(99))
+    causes = Causes(np.array([0, *range(100)], np.int64), ids, no, no)
+    one._keep([dataclasses.replace(batch, causes=causes)])
+    return one
+
+
+def test_a_text_that_many_events_bear_is_not_sent_with_each():
+    one = in_a_chain("x" * 1_000_000)
+    shown = one.sample(0, {"Temp"})
+    assert (shown.count, len(shown.events)) == (100, tap.SAMPLE_MAX)
+    assert len(shown.events[-1]["data"]["area"]) == 1_000_000, "the newest is whole"
+    found = one.history("s#50")
+    assert (found[0]["name"], found[0]["cause"]) == ("s#50", ["s#49"])
+    for rows in (shown.events, found):
+        assert sum(row["time"] is not None for row in rows) <= 2
+        assert all(row["name"] for row in rows)
+
+
+def test_a_history_of_many_steps_looks_once_at_what_is_kept(monkeypatch):
+    looks = []
+    printed = EventIds.printed
+    one = in_a_chain("a")
+    monkeypatch.setattr(EventIds, "printed", lambda self: looks.append(self) or printed(self))
+    assert [row["name"] for row in one.history("s#100")] == [f"s#{n}" for n in range(100, 0, -1)]
+    assert sum(len(ids) == 100 for ids in looks) == 1
+
+
+def test_long_texts_are_kept_as_far_as_there_is_room(monkeypatch):
+    from broker.client.address import Address
+    from matcher.rows import batch_of
+
+    monkeypatch.setattr(tap, "BYTES_MAX", 100_000)
+    one = tap.Tap(Address("tcp://127.0.0.1:9", None))
+    for n in range(20):
+        row = {"area": f"{n}" * 10_000, "value": 1.0, "time": n}
+        one._keep([batch_of(TEMP, [row], source="s")])
+    assert 4 <= one.facts["events"] < 10
 
 
 def test_sinks_are_seen(page):

@@ -2,8 +2,9 @@
 
 import pytest
 from alone import SYNC_S, TEMP, Alone, hello, values, with_source
+from event_batches import batch_of_events
 
-from matcher.model import EventType
+from matcher.model import Event, EventType
 from routing.delivery.durable import WINDOW
 from routing.effects import Store
 from routing.messages import (
@@ -18,10 +19,12 @@ from routing.messages import (
     Goodbye,
     ListRules,
     Promise,
+    Publish,
     ReadLog,
     Refused,
     Remove,
     RemoveDurable,
+    ShowQueue,
     ShowTrace,
     StatusRequest,
     Subscribe,
@@ -103,6 +106,19 @@ def test_a_queue_that_is_longer_than_the_window_comes_whole_after_a_restart() ->
         alone.turn((b"k", DealtWith(1, deliveries[-1].number)))
     assert came == list(range(1, count + 1))
     assert alone.records() == {"durable": 1, "queue/billing": 0}
+
+
+def test_a_text_that_many_events_bear_is_not_shown_with_each() -> None:
+    note, alone = EventType.of("Note", text="string"), Alone()
+    alone.turn((b"s", hello("s")), (b"s", Advertise(1, (note,))))
+    alone.turn((b"k", hello()), (b"k", Subscribe(1, 1, "Note()", durable="billing")))
+    long = "x" * 600_000
+    events = [Event("Note", n, "s", str(n), {"text": long}, n) for n in range(1, 101)]
+    alone.turn((b"s", Publish((batch_of_events(note, events),))))
+    alone.turn((b"k", ShowQueue(2, "billing")))
+    detail = alone.take(b"k", Confirmed)[-1].detail
+    assert [one["number"] for one in detail["events"]] == [1, 2]
+    assert (detail["hidden"], detail["queued"]) == (48, 100)
 
 
 def test_bounds_by_bytes_and_age_hold_over_a_restart_and_what_they_cost_is_told() -> None:
