@@ -44,6 +44,9 @@ from rules.engine.order.intervals import Intervals
 from rules.errors import RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet, Wiring
 
+RULES_BYTES_MAX = 3 << 22
+"""Bytes of the texts of all rules: with what they speak of they fit into a frame."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
@@ -219,18 +222,25 @@ class Deployments:
             raise Refusal(Code.LIMIT, f"more than {self._rules_max} rules (rules_max)")
         in_force = [one.rule for one in self._in_force.values() if one.name not in gone]
         ending = [one.rule for one in (*self.ending, *replaced)]
-        try:
-            arrange([*in_force, *rules.rules])
-        except RuleErrors as errors:
-            raise Refusal(Code.BAD_RULES, str(errors)) from None
-        if not ending:
-            return
-        try:
-            arrange([*in_force, *ending, *rules.rules])
-        except RuleErrors as errors:
-            names = ", ".join(sorted({plain_name(rule.name) for rule in ending}))
-            hint = f"{names} still holds for a while as it was: remove it, and deploy this later"
-            raise Refusal(Code.BAD_RULES, f"{errors}\n{hint}") from None
+        for beside in ([], ending) if ending else ([],):
+            try:
+                arrange([*in_force, *beside, *rules.rules])
+            except RuleErrors as errors:
+                names = ", ".join(sorted({plain_name(rule.name) for rule in beside}))
+                hint = "still holds for a while as it was: remove it, and deploy this later"
+                said = f"{errors}\n{names} {hint}" if beside else str(errors)
+                raise Refusal(Code.BAD_RULES, said) from None
+
+    def check_size(self, user: str, rules: RuleSet) -> None:
+        """Refusal of texts that no message could tell beside all others; and of a user's that would
+        take half of that, so that others can deploy, too.
+        """
+        own = (one.rule for one in self if one.owner == user)
+        if user and _size(own) + _size(rules.rules) > RULES_BYTES_MAX // 2:
+            reason = f"more than {RULES_BYTES_MAX // 2} bytes of rules of user {user!r}"
+            raise Refusal(Code.LIMIT, reason)
+        if _size(one.rule for one in self) + _size(rules.rules) > RULES_BYTES_MAX:
+            raise Refusal(Code.LIMIT, f"more than {RULES_BYTES_MAX} bytes of rules in the network")
 
     def owned(self, user: str) -> int:
         """How many rules in force a user owns."""
@@ -432,3 +442,7 @@ def _needs(
             reached.add(name)
             waiting.extend(uses.get(name, ()))
     return frozenset(name for name in reached if name not in uses or name in published)
+
+
+def _size(rules: Iterable[Rule]) -> int:
+    return sum(len(one.text.encode()) for one in rules)

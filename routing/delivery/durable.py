@@ -468,7 +468,8 @@ class DurableSink(SharedSink[DurableClient]):
 
     def take(self, events_max: int) -> Delivery | None:
         """The next delivery, for a client whose turn it is and that has given credit."""
-        self._drop_old()
+        while self.has_old:
+            self._drop(self._queue[0].events)
         self._read()
         if not self._queue or _first(self._queue[0]) > self.kept:
             return None
@@ -538,10 +539,6 @@ class DurableSink(SharedSink[DurableClient]):
         if age_s is None or self.keeps_all or not self._has_next():
             return False
         return _numbered(self._queue[0]).at < (self._keeper.now - age_s) * MICROSECONDS
-
-    def _drop_old(self) -> None:
-        while self.has_old:
-            self._drop(self._queue[0].events)
 
     def _has_next(self) -> bool:
         """Whether the next event is, or can be read to be, in memory."""

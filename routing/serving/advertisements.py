@@ -13,6 +13,9 @@ from routing.order import greatest_time
 from routing.serving.sources import Source
 from rules.pattern import TIMER
 
+NAMES_BYTES_MAX = 1 << 21
+"""Bytes of the names in all types, which brokers tell one another in one message."""
+
 
 @dataclass(slots=True, eq=False)
 class KnownType:
@@ -179,8 +182,15 @@ class Advertisements:
                     Code.SCHEMA,
                     f"event {schema} is refused: it is already known as {present} (tesla.md E5)",
                 )
-        if len(self._types.keys() | seen.keys()) > self._types_max:
+        if seen.items() <= self.schemas.items():
+            return
+        all_types = {**self.schemas, **seen}
+        if len(all_types) > self._types_max:
             raise Refusal(Code.LIMIT, f"more than {self._types_max} event types (types_max)")
+        names = (name for schema in all_types.values() for name in (schema.name, *schema.names))
+        if sum(len(name.encode()) for name in names) > NAMES_BYTES_MAX:
+            reason = f"the names of all types and attributes take more than {NAMES_BYTES_MAX} bytes"
+            raise Refusal(Code.LIMIT, reason)
 
     def advertise(self, source: Source, schema: EventType, floor: int) -> None:
         """Add an advertisement that was checked; nothing before ``floor`` is taken (but see

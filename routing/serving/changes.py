@@ -135,6 +135,7 @@ class RuleChanges:
             self._tell_changed()
 
     def _check_limits(self, rights: Rights, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
+        self._deployments.check_size(rights.user, rules)
         if rights.limits == UNLIMITED:
             return
         freed = sum(1 for one in replaced if one.owner == rights.user)

@@ -12,15 +12,7 @@ from matcher.model import Event
 from routing.delivery.durables import Durables
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import (
-    Code,
-    Confirmed,
-    Rights,
-    SendAway,
-    ShowLog,
-    ShowQueue,
-    ShowUsers,
-)
+from routing.messages import Code, Confirmed, Rights, SendAway, ShowLog, ShowQueue, ShowUsers
 from routing.serving.link import Link, Links
 from routing.serving.outlet import Outlet
 from routing.serving.users import UserRights

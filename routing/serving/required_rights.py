@@ -18,13 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from routing import messages
 from routing.messages import Act
-from routing.permission import (
-    check_any,
-    check_log,
-    check_publishing,
-    check_right,
-    narrowed,
-)
+from routing.permission import check_any, check_log, check_publishing, check_right, narrowed
 from routing.serving.link import Link
 from routing.serving.source_names import SourceNames
 

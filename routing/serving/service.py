@@ -198,10 +198,7 @@ class Service:
             "overruns": [*map(str, self._overruns)],
             "durable": list(self.durables.facts),
             "durable_elsewhere": dict(self.durables.elsewhere),
-            "totals": {
-                **self.rates.totals,
-                "duplicates": duplicates + self._detection.duplicates,
-            },
+            "totals": {**self.rates.totals, "duplicates": duplicates + self._detection.duplicates},
             "rates": self.rates.per_second,
             "history": self.rates.history,
         }

@@ -46,9 +46,7 @@ SOURCE_MOVES: Mapping[SourceState, Mapping[SourceState, str]] = {
         SourceState.LIVE: "a client of the name is back, and advertises types",
         SourceState.CLOSED: "lost for source_silence_max_s, or it goes on elsewhere",
     },
-    SourceState.CLOSED: {
-        SourceState.LIVE: "a client of the name advertises types",
-    },
+    SourceState.CLOSED: {SourceState.LIVE: "a client of the name advertises types"},
 }
 """The next states of each, and what leads there. docs/protocol.md shows them drawn."""
 

@@ -23,15 +23,7 @@ from routing.delivery.group import NUMBER
 from routing.delivery.sink import BLOCKED_BYTES_MAX, Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
-from routing.messages import (
-    GATHERED,
-    Asking,
-    AskingAll,
-    Code,
-    Confirmed,
-    RootRequest,
-    RootTask,
-)
+from routing.messages import GATHERED, Asking, AskingAll, Code, Confirmed, RootRequest, RootTask
 from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.agreement.terms import terms_of
@@ -113,6 +105,8 @@ class Broker:
         self._commits = Commits(self.context, self.service.settle)
         self.await_commit = self._commits.add
         """Acknowledges events when all that follows from them is done."""
+        self.withdraw = parts.requests.withdraw
+        """Has the rules removed that are to go, their owners having lost the right to them."""
         self._timed: Sequence[Timed] = (*parts.timed, self._commits)
         self.back_pressure = parts.back_pressure
         """The holds of what is full, here and elsewhere."""
@@ -501,10 +495,6 @@ class Broker:
         if is_full and reason:
             for peer, _ in sink.clients(NUMBER):
                 self.service.expel(peer, Code.QUEUE_FULL, reason)
-
-    def withdraw(self) -> None:
-        """Have the rules removed that are to go, their owners having lost the right to them."""
-        self._parts.requests.withdraw()
 
     def note_overrun(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""

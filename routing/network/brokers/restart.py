@@ -98,10 +98,7 @@ def _recall_source(context: BrokerContext, name: str, record: SourceRecord) -> N
 
 
 def _recall_log(
-    stored: StoreContents,
-    context: BrokerContext,
-    catalog_sync: CatalogSync,
-    journal: Journal,
+    stored: StoreContents, context: BrokerContext, catalog_sync: CatalogSync, journal: Journal
 ) -> None:
     wholes = {one.whole for one in context.sources if one.whole is not None}
     for batches in stored.earlier:

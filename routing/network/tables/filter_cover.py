@@ -76,6 +76,7 @@ def _merge(texts: list[str], schema: EventType) -> list[str]:
     """
     sketches = {text: _sketch_of(text, schema) for text in texts}
     whole = {text: one.filter for text, one in sketches.items() if one is not None and one.is_whole}
+    others = set(texts).difference(whole)
     merging = True
     while merging:
         before = len(whole)
@@ -83,9 +84,8 @@ def _merge(texts: list[str], schema: EventType) -> list[str]:
             for run in list(_alike(whole, name)):
                 _merge_run(run, whole, schema)
         merging = len(whole) < before
-    return [text for text in texts if text in whole or not _is_whole(sketches[text])] + [
-        text for text in whole if text not in sketches
-    ]
+    merged = [text for text in whole if text not in sketches]
+    return [text for text in texts if text in whole or text in others] + merged
 
 
 def _alike(filters: Mapping[str, Filter], name: str) -> Iterator[list[str]]:
@@ -135,10 +135,6 @@ def _condition(constraint: Constraint, schema: EventType) -> str:
 
 def _literal(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else repr(value)
-
-
-def _is_whole(sketch: Sketch | None) -> bool:
-    return sketch is not None and sketch.is_whole
 
 
 @lru_cache(maxsize=65_536)
