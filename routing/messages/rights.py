@@ -106,7 +106,7 @@ class Rights(Struct, array_like=True, frozen=True):
 
     def names(self, source: str) -> bool:
         """Whether the access file says that a source of the user may bear this name."""
-        return any(_pattern(name).fullmatch(source) for name in self.sources or ())
+        return any(is_named(name, source) for name in self.sources or ())
 
     def why_not(self, act: Act, name: str) -> str:
         """The reason why an act is not allowed (Law 3); on nothing at all, of the name ""."""
@@ -131,15 +131,16 @@ class Rights(Struct, array_like=True, frozen=True):
         return f"{self.file}, line{'s' if len(said) > 1 else ''} {', '.join(map(str, said))}"
 
     def _grants(self, act: Act, name: str) -> list[Permit]:
-        return [
-            one
-            for one in self.grants or ()
-            if one.act is act and _pattern(one.name).fullmatch(name)
-        ]
+        return [one for one in self.grants or () if one.act is act and is_named(one.name, name)]
 
 
 EVERYTHING = Rights()
 """The rights of whoever comes to a broker without keys."""
+
+
+def is_named(pattern: str, name: str) -> bool:
+    """Whether a name is one of those that a line of the access file names, with ``*``."""
+    return _pattern(pattern).fullmatch(name) is not None
 
 
 @lru_cache(maxsize=4_096)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from routing import messages
 from routing.messages import Act
+from routing.names import whole_of
 from routing.permission import check_any, check_log, check_publishing, check_right, narrowed
 from routing.serving.link import Link
 from routing.serving.source_names import SourceNames
@@ -52,13 +53,13 @@ def _advertise(names: SourceNames, link: Link, message: messages.Advertise) -> N
 
 
 def _publish(names: SourceNames, link: Link, message: messages.Publish) -> None:
+    events = sum(map(len, message.batches))
+    is_refused = link.source is not None and events > link.source.outstanding  # whatever it bears
     for batch in message.batches:
         _may_publish(link, batch.type.name)
-        source = link.source
-        if batch.causes is None or (source is not None and len(batch) > source.outstanding):
-            continue  # beyond its credit it is refused, whatever it bears
-        # Recorded events (routing.serving.parts).
-        names.check(link.rights, *batch.causes.ids.source.values)
+        # Recorded events, of parts alone (routing.serving.parts).
+        if batch.causes is not None and not is_refused and whole_of(link.name) is not None:
+            names.check(link.rights, *batch.causes.ids.source.values)
     _source(names, link, message)
 
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, Rights
+from routing.messages.rights import is_named
 from routing.permission import check_owner
 from routing.serving.link import Link
 
@@ -21,7 +22,8 @@ class UserRights:
         self.rights: Mapping[str, Rights] = {}
         """The rights of users by name, as they are."""
         self._former: Mapping[str, Rights] = {}
-        self._binding: list[Rights] = []
+        self._binding: dict[tuple[bool, int], dict[str, list[str]]] = {}
+        """Patterns of sources' names by how they begin, or else end: with so many characters."""
         self.leaving: dict[str, str] = {}
         """Rules that are to go, their owners having lost the right to them: names by id."""
 
@@ -37,11 +39,21 @@ class UserRights:
     def change(self, rights: Mapping[str, Rights]) -> None:
         """Let these hold from now on."""
         self._former, self.rights = self.rights, rights
-        self._binding = [one for one in rights.values() if one.sources is not None]
+        self._binding = {}
+        for pattern in {name for one in rights.values() for name in one.sources or ()}:
+            head, tail = pattern.partition("*")[0], pattern.rpartition("*")[2]
+            key = (True, len(head)) if head else (False, len(tail))
+            self._binding.setdefault(key, {}).setdefault(head or tail, []).append(pattern)
 
     def binds(self, name: str) -> bool:
-        """Whether the access file binds a source's name to any user."""
-        return any(rights.names(name) for rights in self._binding)
+        """Whether the access file binds a source's name to any user: it is compared with the
+        patterns alone that begin, or end, as it does.
+        """
+        for (is_head, length), patterns in self._binding.items():
+            end = name[:length] if is_head else name[max(0, len(name) - length) :]
+            if any(is_named(one, name) for one in patterns.get(end, ())):
+                return True
+        return False
 
     def changed(self, links: Iterable[Link]) -> Iterator[Link]:
         """The links of users who have other rights than before, with these."""

@@ -36,6 +36,7 @@ from routing.messages import (
 )
 from routing.network.brokers.broker import Broker
 from routing.serving.required_rights import REQUIRED, rights_table
+from routing.serving.source_names import SourceNames
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 GAS = EventType.of("Gas", tank="string", level="float")
@@ -176,9 +177,9 @@ def test_errors_of_a_text_are_alike_for_types_that_are_there_and_those_that_are_
     assert reasons[0] == reasons[1]
 
 
-def recorded(source: str) -> Publish:
+def recorded(source: str, by: str = "tape#part-0") -> Publish:
     """An event that is published as one recorded by that source."""
-    (batch,) = gas(1.0, source="tape#part-0").batches
+    (batch,) = gas(1.0, source=by).batches
     ids = EventIds(StringColumn.constant(source, 1), np.array([7]), None)
     causes = Causes(np.array([0, 1]), ids, np.ones(1, np.bool_), np.zeros(1, np.bool_))
     ids = EventIds(batch.ids.source, batch.ids.sequence)
@@ -193,6 +194,22 @@ def test_a_recorded_event_is_nobodys_else_than_its_publishers() -> None:
         hear(broker, peer, recorded(source))
         found = broker.context.sources.find("tape#part-0")
         assert (found.events == 1) is is_taken, source
+
+
+@pytest.mark.parametrize(("name", "times"), [("tape", 1), ("tape#part-0", 9_000)])
+def test_names_that_are_refused_anyway_are_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch, name: str, times: int
+) -> None:
+    """Of a source that is no part, and in messages with more events than there is credit for."""
+    rights = Rights("archivist", (Permit(Act.PUBLISH, "Gas", 2),), "access.toml")
+    broker, peer = met(rights, name)
+    hear(broker, peer, Advertise(1, (GAS,)))
+    found = list[str]()
+    monkeypatch.setattr(SourceNames, "check", lambda self, rights, *names: found.extend(names))
+    (batch,) = recorded("attic", name).batches
+    hear(broker, peer, Publish((batch.take(np.zeros(2, np.int64)),) * times, 0))
+    assert any(isinstance(one, Goodbye) for one in said(broker, peer))
+    assert not found
 
 
 def test_who_knows_the_instance_of_anothers_client_does_not_take_its_place() -> None:
