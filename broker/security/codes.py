@@ -19,7 +19,7 @@ CODE_S = 60.0
 STALE_S = 1.0
 """For so long the clients of a status may have been known."""
 USED_MAX = 1_000
-"""Codes that may be used within twice as long."""
+"""Codes of one user that may be used within twice as long."""
 PREFIX = "page-"
 
 
@@ -34,15 +34,15 @@ def client_name(code: str) -> str:
 
 
 class Codes:
-    """Owner of the codes that were used. ``clock``: seconds. Of the used ones it keeps ``USED_MAX``
+    """Owner of the codes that were used. ``clock``: seconds. Of each user's it keeps ``USED_MAX``
     digests, as long as a connection could bear them; of wrong ones nothing.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._begun = clock()
-        self._used: dict[str, float] = {}
-        """Names of clients, and until when each is remembered."""
+        self._used: dict[str, tuple[float, str | None]] = {}
+        """Names of clients, until when each is remembered, and whose it was."""
 
     def take(self, code: str, clients: Iterable[Mapping[str, Any]]) -> str | None:
         """The user whose key was shown for a code, by the clients of the broker's status; None
@@ -51,13 +51,15 @@ class Codes:
         their codes have been used, and they are good for nothing.
         """
         now, name = self._clock(), client_name(code)
-        self._used = {one: until for one, until in self._used.items() if until > now}
+        self._used = {one: used for one, used in self._used.items() if used[0] > now}
         most = min(CODE_S, now - self._begun - STALE_S)
         users = {
             one["user"] for one in clients if one["name"] == name and one["connected_s"] < most
         }
-        if name in self._used or len(self._used) >= USED_MAX or len(users) != 1:
+        if name in self._used or len(users) != 1:
             return None
-        self._used[name] = now + 2 * CODE_S
         user: str | None = users.pop()
+        if sum(1 for _, own in self._used.values() if own == user) >= USED_MAX:
+            return None
+        self._used[name] = now + 2 * CODE_S, user
         return user

@@ -87,6 +87,8 @@ def test_what_is_kept_of_codes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(100):
         taken.take(new_code(), clients)
     assert [taken.take(code, clients) for code in every] == [*["alice"] * 3, None]
+    other = new_code()
+    assert taken.take(other, [shown(other, "bob")]) == "bob", "alice has used up her own"
     now[0] += 2 * CODE_S
     assert taken.take(every[3], clients) == "alice"
 

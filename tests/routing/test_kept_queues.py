@@ -18,12 +18,15 @@ from routing.messages import (
     Deploy,
     Goodbye,
     ListRules,
+    LogPart,
+    LogReceived,
     Promise,
     Publish,
     ReadLog,
     Refused,
     Remove,
     RemoveDurable,
+    Rights,
     ShowQueue,
     ShowTrace,
     StatusRequest,
@@ -31,6 +34,9 @@ from routing.messages import (
     Unsubscribe,
     WhenFull,
 )
+from routing.network.brokers import log_reader
+from routing.serving import advertisements
+from routing.storage import LogExtract
 
 HOT = "rule hot: define Hot(n: int) from Temp(n > 0) where n = Temp.n"
 
@@ -119,6 +125,30 @@ def test_a_text_that_many_events_bear_is_not_shown_with_each() -> None:
     detail = alone.take(b"k", Confirmed)[-1].detail
     assert [one["number"] for one in detail["events"]] == [1, 2]
     assert (detail["hidden"], detail["queued"]) == (48, 100)
+
+
+class EmptyLog:
+    """A log with nothing in it."""
+
+    def read(self, request: ReadLog, *, cut: bool) -> LogExtract:
+        return (), 0, 0
+
+
+def test_one_user_leaves_turns_at_a_log_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_reader, "PARTS_AT_ONCE", 2)
+    alone = with_source()
+    alone.broker._parts.log_reader.log = EmptyLog()
+    alone.broker.node.rights_of = lambda peer: Rights(peer.decode()[:-1])
+    for peer in (b"bob1", b"bob2", b"bob3"):
+        alone.turn((peer, hello()), (peer, ReadLog(7)))
+    assert [len(alone.take(peer, LogPart)) for peer in (b"bob1", b"bob2", b"bob3")] == [1, 0, 0]
+    alone.turn((b"alice1", hello()), (b"alice1", ReadLog(7)))
+    alone.pass_time(1.0)
+    assert alone.take(b"alice1", LogPart), "though two wait before it"
+    assert not alone.take(b"bob2", LogPart)
+    alone.turn((b"bob1", LogReceived(7)))
+    alone.pass_time(1.0)
+    assert [len(alone.take(peer, LogPart)) for peer in (b"bob2", b"bob3")] == [1, 0]
 
 
 def test_bounds_by_bytes_and_age_hold_over_a_restart_and_what_they_cost_is_told() -> None:
@@ -256,7 +286,10 @@ def test_long_filters_leave_the_status_short() -> None:
     assert len(str(alone.broker.status(alone.simulation.now))) < 60_000
 
 
-def test_types_with_long_names_leave_a_status_that_can_be_sent() -> None:
+def test_types_with_long_names_leave_a_status_that_can_be_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(advertisements, "NAMES_BYTES_MAX", 1 << 30)
     alone = with_source()
     wide = [
         EventType.of(f"Wide{number}", **{f"{place:03}{'n' * 240}": "int" for place in range(250)})

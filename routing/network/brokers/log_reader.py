@@ -9,10 +9,11 @@ Law 2: a client has one part of a log under way, from when it asks until it says
 second one is refused. So one part waits for a client that reads nothing. Request 7 was answered: 8
 is refused until the client has said that it has the answer to 7.
 
-Law 3: PARTS_AT_ONCE clients of a broker have a part under way, whosever log it is of; the others
-wait for their turn, in the order in which they asked. A client that has not said after STALLED_S
-that it has what it was sent loses its link, as a sink does that chose to, where others wait. Of a
-thousand clients that read nothing 16 hold 64 MB together; client 17 is served after 30 s.
+Law 3: PARTS_AT_ONCE clients of a broker have a part under way, whosever log it is of, half of them
+one user's; the others wait for their turn, in the order in which they asked. A client that has not
+said after STALLED_S that it has what it was sent loses its link, as a sink does that chose to,
+where others wait. Of a thousand clients that read nothing 16 hold 64 MB together; client 17 is
+served after 30 s.
 """
 
 from __future__ import annotations
@@ -105,18 +106,17 @@ class LogReader:
         """Whether it is a client's turn, or can be by now."""
         if self._under_way.get(link.peer) is reading:
             return True
-        if self._waiting or not self._has_room():
+        if self._waiting or not self._has_room(link.rights.user):
             return False
         self._under_way[link.peer] = reading
         return True
 
-    def _has_room(self) -> bool:
-        """Whether one part more may be under way, without those that are over."""
-        if len(self._under_way) >= PARTS_AT_ONCE:
-            self._under_way = {
-                peer: reading for peer, reading in self._under_way.items() if self._is_on(peer)
-            }
-        return len(self._under_way) < PARTS_AT_ONCE
+    def _has_room(self, user: str) -> bool:
+        """Whether one part more of a user's may be under way, without those that are over."""
+        known, on = self._context.links.by_peer, filter(self._is_on, self._under_way)
+        self._under_way = {peer: self._under_way[peer] for peer in on}
+        own = sum(1 for peer in self._under_way if user and known[peer].rights.user == user)
+        return len(self._under_way) < PARTS_AT_ONCE and own < PARTS_AT_ONCE // 2
 
     def _is_on(self, peer: Peer) -> bool:
         """Whether a client is there and has yet to take what it had its turn for."""
@@ -131,9 +131,14 @@ class LogReader:
             if is_told and self._is_on(peer):
                 reason = f"a part of a log was not taken in {STALLED_S:g} s, and others wait"
                 context.service.expel(peer, Code.QUEUE_FULL, reason)
-        while self._waiting and self._has_room():
-            peer = next(iter(self._waiting))
-            request, link = self._waiting.pop(peer), context.links.by_peer.get(peer)
+        full = set[str]()
+        for peer, request in list(self._waiting.items()):
+            link = context.links.by_peer.get(peer)
+            user = "" if link is None else link.rights.user
+            if user in full or not self._has_room(user):
+                full.add(user)
+                continue
+            del self._waiting[peer]
             if link is not None and link.reading is not None:
                 self._under_way[peer] = link.reading
                 context.node.receive(peer, request, now)
