@@ -200,10 +200,10 @@ class Overlay:
             channel.send(message, now)
             self._collect(channel)
 
-    def ask_all(self, peer: Peer, request: messages.AskingAll, now: float) -> None:
+    def ask_all(self, peer: Peer, user: str, request: messages.AskingAll, now: float) -> None:
         """A client asks something of all brokers."""
         self.awake(now)
-        self.queries.ask(peer, request, self.topology.part.nodes, self._tree_neighbours, now)
+        self.queries.ask(peer, user, request, self.topology.part.nodes, self._tree_neighbours, now)
 
     @property
     def _tree_neighbours(self) -> set[str]:

@@ -19,8 +19,8 @@ from routing.messages import NetworkAnswer, NetworkQuery, Question
 
 ANSWERS_S = 2.0
 """Seconds after which a client is told what is there."""
-OPEN_MAX = 1_000
-"""Queries of this broker's clients at a time."""
+OPEN_MAX, OF_USER_MAX = 1_000, 4
+"""Queries of this broker's clients at a time, and of one user: each is work at all brokers."""
 Find = Callable[[str], Mapping[str, Any]]
 """Gives this broker's answer to a question, of an event."""
 Answer = Callable[[Peer, messages.Confirmed], None]
@@ -31,6 +31,7 @@ class _Query:
     """A client's: whose it is, until when it waits, for whom, and what has been answered."""
 
     peer: Peer
+    user: str
     request: int
     due_at: float
     awaited: set[str]
@@ -65,6 +66,7 @@ class NetworkQueries:
     def ask(
         self,
         peer: Peer,
+        user: str,
         message: messages.AskingAll,
         brokers: Collection[str],
         tree: Collection[str],
@@ -73,10 +75,11 @@ class NetworkQueries:
         """A client asks something of all ``brokers``, by the neighbours in the ``tree``. Refusal
         where too many do.
         """
-        if len(self._open) >= OPEN_MAX:
-            raise Refusal(messages.Code.LIMIT, f"{OPEN_MAX} queries of all brokers are under way")
+        own = sum(1 for query in self._open.values() if user and query.user == user)
+        if len(self._open) >= OPEN_MAX or own >= OF_USER_MAX:
+            raise Refusal(messages.Code.LIMIT, f"{own or OPEN_MAX} queries of brokers are open")
         self._last += 1
-        query = _Query(peer, message.request, now + ANSWERS_S, {*brokers} - {self._name})
+        query = _Query(peer, user, message.request, now + ANSWERS_S, {*brokers} - {self._name})
         asked = Question.STATUS, ""
         if isinstance(message, messages.ShowTrace):
             asked = Question.TRACE, message.event

@@ -475,7 +475,7 @@ class Broker:
 
     def ask_all(self, link: Link, message: AskingAll) -> None:
         """Ask something of all brokers."""
-        self.overlay.ask_all(link.peer, message, self._moment.now)
+        self.overlay.ask_all(link.peer, link.rights.user, message, self._moment.now)
 
     def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         """Answer a client once its subscription is in force everywhere."""
