@@ -7,7 +7,6 @@ from alone import TEMP, Alone, hello
 from kept_networks import Kept
 
 from routing.messages import Act, Advertise, Deploy, Permit, Rights
-from routing.network.brokers.requests import Requests
 
 HOT = "rule hot: define Hot(n: int) from Temp(n > 0) where n = Temp.n"
 ALICE = Rights("alice", (Permit(Act.PUBLISH, "*", 1), Permit(Act.SUBSCRIBE, "*", 2)), "access.toml")
@@ -57,10 +56,9 @@ def test_a_rule_that_was_to_go_when_the_broker_was_killed_goes(
 ) -> None:
     """Its owner's rights are the same before and after the restart."""
     alone = with_rule()
-    with monkeypatch.context() as context:
-        context.setattr(Requests, "withdraw", lambda self: None)  # the network cannot take it
-        change(alone.broker, LESS, alone.simulation.now)
-        alone.turn()
+    monkeypatch.setattr(alone.broker, "withdraw", lambda: None)  # the network cannot take it
+    change(alone.broker, LESS, alone.simulation.now)
+    alone.turn()
     assert names(alone.broker) == ["hot"]
     alone.fail()
     change(alone.broker, LESS, alone.simulation.now)
