@@ -11,11 +11,11 @@ import numpy as np
 from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Single
 from routing.wire.composites import Encoded
-from routing.wire.frames import FRAME_MAX
+from routing.wire.frames import SAID_MAX
 from routing.wire.headers import EVENTS_MAX
 from routing.wire.received import Received
 
-EXTENT_MAX = FRAME_MAX // 4
+EXTENT_MAX = SAID_MAX // 4
 BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
 """Batches, and events beyond which no more batches are added, in one message; EXTENT_MAX, too."""
 ROW = 64
@@ -24,7 +24,7 @@ ROW = 64
 
 def extent(batch: EventBatch) -> int:
     """Bytes of a batch, a character counted as one. A character may take four bytes. So what is put
-    into a message up to EXTENT_MAX fits into a frame (FRAME_MAX), whatever its texts are made of;
+    into a message up to EXTENT_MAX fits into a frame (SAID_MAX), whatever its texts are made of;
     nobody who joins batches goes beyond it, but for a single event that is longer by itself.
     """
     if isinstance(batch, Single):

@@ -42,8 +42,9 @@ from routing.wire.codec import (
 )
 from routing.wire.headers import Nested
 
-FRAME_MAX = 2**25
-"""Bytes in one frame, either of them; a host refuses longer ones unread."""
+FRAME_MAX, SAID_MAX = 2**25, 2**25 - 2**20
+"""Bytes in one frame, either of them; a host refuses longer ones unread. Clients say less, so that
+brokers have room for it in messages of theirs."""
 
 
 # --- requests on their way to the root, and answers ------------------------------------------
@@ -139,9 +140,8 @@ def decode(frames: Sequence[Buffer], *, by_client: bool = False) -> Message:
     count = len(frames)
     if not 1 <= count <= 3:
         raise WireError(f"a message of {count} frames; expected one to three")
-    for frame in frames:
-        if len(frame) > FRAME_MAX:
-            raise WireError(f"a frame of more than {FRAME_MAX} bytes")
+    if max(map(len, frames)) > (most := SAID_MAX if by_client else FRAME_MAX):
+        raise WireError(f"a frame of more than {most} bytes")
     first = frames[0]
     if by_client and bytes(first[:PREFIX]) in _OF_BROKERS:
         raise WireError("a message among brokers, from a client")
