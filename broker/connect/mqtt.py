@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 import threading
 from collections.abc import Awaitable, Coroutine, Sequence
@@ -40,6 +41,12 @@ SESSION_S = 7 * 86_400
 """For so long a server of MQTT 5 keeps what comes for a source that is away."""
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 _WILD = set("+#\0")
+_NO_TEXT = re.compile(
+    "[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xFFFE, 0xFFFF))
+    + "]"
+)
+"""Control characters, surrogates, and what is no character (MQTT 5, 1.5.4)."""
 QoS: TypeAlias = Literal[0, 1, 2]
 
 
@@ -299,8 +306,7 @@ class Sink(_Connection):
         """
         for pending in lot:
             message = pending.message
-            if not message.topic or _WILD & set(message.topic):
-                reason = f"topic: expected one without + and #, found {message.topic!r}"
+            if reason := self._objection(message):
                 pending.tell(BadEvent(reason))
                 continue
             if self._room.locked():
@@ -316,6 +322,21 @@ class Sink(_Connection):
             self._unconfirmed[told.mid] = pending
         self._client.loop_write()
 
+    def _objection(self, message: Outgoing) -> str | None:
+        """Why the server would not take a message, or hang up, each time that it comes."""
+        if not message.topic or _WILD & set(message.topic):
+            return f"topic: expected one without + and #, found {message.topic!r}"
+        texts = {"topic": message.topic}
+        if self._is_5:
+            texts |= {"content type": message.content_type or "", **self._headers(message)}
+        for name, text in texts.items():
+            if found := _NO_TEXT.search(text) or _NO_TEXT.search(name):
+                return f"{name}: MQTT has no texts with U+{ord(found[0]):04X}"
+        return None
+
+    def _headers(self, message: Outgoing) -> dict[str, str]:
+        return {"id": message.id, **message.all_headers("")}
+
     def _publish(self, message: Outgoing) -> paho.MQTTMessageInfo:
         qos, retain = self._settings.qos, self._settings.retain
         own = self._properties(message)
@@ -327,8 +348,7 @@ class Sink(_Connection):
         properties = _properties(PacketTypes.PUBLISH)
         if message.content_type:
             properties.ContentType = message.content_type
-        headers = {"id": message.id, **message.all_headers("")}
-        properties.UserProperty = [*headers.items()]
+        properties.UserProperty = [*self._headers(message).items()]
         return properties
 
     def _begin(self, receive_maximum: int) -> None:

@@ -99,15 +99,21 @@ def test_an_event_that_cannot_be_written_is_a_dead_letter_and_the_others_leave(t
         with connected(file) as process:
             await_durables(endpoint, bool)
             with Publisher(endpoint, name="p", types=[temp]) as source:
-                for area in ("a" * 70_000, "a1"):
+                for area in ("a" * 70_000, "a\1", "a\uffff", "a\0", "a1"):
                     source.publish("Temp", area=area, value=50.0, serial=1)
             ((topic, _),) = wait_for(lambda had: len(had) == 1)
             assert topic == "alerts/a1"
             process.terminate()
             said = process.communicate(timeout=60)[1].splitlines()[-1]
-            assert said == "sink alerts: 1 messages, 1 dead letters"
-    (letter,) = map(json.loads, (tmp_path / "alerts.dead").read_text().splitlines())
-    assert "the other system's client refuses it" in letter["reason"]
+            assert said == "sink alerts: 1 messages, 4 dead letters"
+    letters = map(json.loads, (tmp_path / "alerts.dead").read_text().splitlines())
+    refused, *others = sorted(letter["reason"] for letter in letters)
+    assert "the other system's client refuses it" in refused
+    assert others == [
+        "topic: MQTT has no texts with U+0001",
+        "topic: MQTT has no texts with U+FFFF",
+        "topic: expected one without + and #, found 'alerts/a\\x00'",
+    ]
 
 
 def test_nothing_is_lost_when_the_connector_is_killed(tmp_path, server):
