@@ -18,6 +18,9 @@ on, is woken for both at once.
 
 Law 5: with keys, users take turns (:mod:`broker.turns`), and what comes at once of one who has
 taken more than its share is done apart from what others say.
+
+A delivery that no frame holds is not sent: a rule may copy a long text into each attribute of its
+event. Who was sent that would hang up, and a durable subscription get it first again, for ever.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from broker.turns import Arrived, Turns
 from routing import wire
 from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX, NodeConfig
 from routing.effects import Close, Effect, Log, Send, Store
-from routing.messages import Acknowledged, Message, Question, Rights
+from routing.messages import Acknowledged, Delivery, Message, Question, Rights
 from routing.network.brokers.broker import Broker
 from routing.serving.telling import told
 
@@ -81,6 +84,8 @@ class Host:
         self._sent: Message | None = None
         """The last message, which others may get, too, and its ``_frames``."""
         self._frames: Sequence[bytes] = ()
+        self._fits = True
+        """Whether a frame holds each of them."""
         self._has_read_all = True
         """Whether the last time everything was read that had come."""
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -247,5 +252,9 @@ class Host:
     def _send(self, effect: Send) -> None:
         if effect.message is not self._sent:
             self._frames, self._sent = wire.encode(effect.message), effect.message
-        if not self._transport.send(effect.peer, self._frames):
+            self._fits = max(map(len, self._frames)) <= wire.FRAME_MAX
+        if not self._fits and type(effect.message) is Delivery:
+            fields = {"peer": effect.peer.hex(), "bytes": sum(map(len, self._frames))}
+            log("error", "not delivered: an event that no frame holds", fields, "routing")
+        elif not self._transport.send(effect.peer, self._frames):
             self._unreachable[effect.peer] = None
