@@ -21,6 +21,7 @@ from matcher.matching import Matching
 from matcher.methods.counting import CountingMatcher
 from matcher.model import EventType
 from routing.delivery.subscriber_index import MANY
+from rules.filter_index import IN_TURN_MAX
 from simulator.blueprint import blueprint
 
 TEMP = EventType.of("Temp", value="float")
@@ -164,7 +165,7 @@ def test_a_device_that_fails_in_mid_stream_is_logged_and_loses_nothing(tmp_path:
         try:
             assert broker.stdout.readline().startswith("listening on ")
             endpoint = f"ipc://{tmp_path}/b"
-            filters = [f"Temp(value > {number})" for number in range(MANY)]
+            filters = [f"Temp(value > {number})" for number in range(2 * IN_TURN_MAX)]
             with (
                 Publisher(endpoint, name="s", types=[TEMP]) as source,
                 Subscriber(endpoint, *filters) as sink,
