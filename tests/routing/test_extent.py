@@ -7,14 +7,15 @@ from brokers import SCHEMAS, Network
 from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Row, Single
 from routing.config import SessionConfig
-from routing.errors import SessionError
+from routing.errors import SessionError, WireError
 from routing.evaluation.outbox import Outbox, message_sized
-from routing.messages import Flow, Forward, Publish, SubscriptionUpdate
+from routing.messages import Delivery, Flow, Forward, Publish, SubscriptionUpdate
 from routing.network.tables.branch import Branch
 from routing.outgoing import Outgoing
 from routing.partition.forwarder import Forwarded
-from routing.wire import FRAME_MAX, encode
+from routing.wire import FRAME_MAX, decode, encode
 from routing.wire.extent import EXTENT_MAX, extent, extent_of
+from routing.wire.frames import SAID_MAX
 
 SMOKE = SCHEMAS["Smoke"]
 MEGABYTE = 2**20
@@ -40,6 +41,22 @@ def test_what_is_joined_fits_into_frames_whatever_its_characters() -> None:
         assert [len(part) for part in parts] == [1, 1, 1, 1]
         assert all(frame(part) <= FRAME_MAX for part in parts)
     assert [len(part) for part in message_sized([smoke(1)] * 20)] == [7, 7, 6]
+
+
+def test_what_a_client_says_leaves_room_for_what_brokers_make_of_it() -> None:
+    """A Publish as long as a frame became a Delivery that was longer, and ended who was sent it."""
+
+    def noted(length: int) -> Single:
+        return Single(SMOKE, Row(1, "s", 1, None, ("x" * length,)))
+
+    beside = frame((noted(SAID_MAX // 2),)) - SAID_MAX // 2
+    longest = encode(Publish((noted(SAID_MAX - beside),), None))
+    assert max(map(len, longest)) == SAID_MAX
+    decode(longest, by_client=True)
+    with pytest.raises(WireError, match="a frame of more than"):
+        decode(encode(Publish((noted(SAID_MAX - beside + 1),), None)), by_client=True)
+    delivery = Delivery((noted(SAID_MAX - beside),), (tuple(range(10**6, 10**6 + 1_000)),))
+    assert max(map(len, encode(delivery))) <= FRAME_MAX
 
 
 def many(count: int) -> EventBatch:
