@@ -55,7 +55,7 @@ class FilterIndex(Generic[_Key]):
             self._matcher.add(place, 0, Filter(sketch.filter.constraints))
         else:
             self._alone[place] = filter_
-        self._asked[place] = asked = _asked(filter_, sketch.filter)
+        self._asked[place] = asked = _asked_of(filter_, sketch.filter)
         if asked is None:
             self._others[place] = filter_
         else:
@@ -144,7 +144,7 @@ class FilterIndex(Generic[_Key]):
         return [pair for part in parts for pair in part.items()]
 
 
-def _asked(filter_: Subscription, sketch: Filter) -> Asked | None:
+def _asked_of(filter_: Subscription, sketch: Filter) -> Asked | None:
     """A value that a filter asks an attribute to have, if it asks for one."""
     for one in sketch.constraints:
         if one.operator is Operator.EQUAL:

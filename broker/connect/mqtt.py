@@ -328,13 +328,13 @@ class Sink(_Connection):
             return f"topic: expected one without + and #, found {message.topic!r}"
         texts = {"topic": message.topic}
         if self._is_5:
-            texts |= {"content type": message.content_type or "", **self._headers(message)}
+            texts |= {"content type": message.content_type or "", **self._user_properties(message)}
         for name, text in texts.items():
             if found := _NO_TEXT.search(text) or _NO_TEXT.search(name):
                 return f"{name}: MQTT has no texts with U+{ord(found[0]):04X}"
         return None
 
-    def _headers(self, message: Outgoing) -> dict[str, str]:
+    def _user_properties(self, message: Outgoing) -> dict[str, str]:
         return {"id": message.id, **message.all_headers("")}
 
     def _publish(self, message: Outgoing) -> paho.MQTTMessageInfo:
@@ -348,7 +348,7 @@ class Sink(_Connection):
         properties = _properties(PacketTypes.PUBLISH)
         if message.content_type:
             properties.ContentType = message.content_type
-        properties.UserProperty = [*self._headers(message).items()]
+        properties.UserProperty = [*self._user_properties(message).items()]
         return properties
 
     def _begin(self, receive_maximum: int) -> None:

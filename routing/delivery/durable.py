@@ -525,8 +525,7 @@ class DurableSink(SharedSink[DurableClient]):
         store yet, nothing.
         """
         while self.is_over and self._has_next():
-            most = self.excess if self.excess > 0 else self._queue[0].events
-            self._drop(most)
+            self._drop(self._surplus)
         if self.excess > 0 and not (self._queue or self._beyond or self._new or self._later):
             dropped = self.excess
             self.held.drop(dropped)

@@ -161,8 +161,7 @@ class ClientGroup(SharedSink[GroupMember]):
         """Drop what exceeds the limit, the first of the longest queue."""
         while self.is_over and (longest := max(self._queues, key=len)):
             self._queue = longest
-            most = self.excess if self.excess > 0 else longest[0].events
-            self._note_dropped(self._pop(most).events)
+            self._note_dropped(self._pop(self._surplus).events)
         super().drop_oldest()
 
 

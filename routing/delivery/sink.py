@@ -187,14 +187,16 @@ class Sink:
 
     def drop_oldest(self) -> None:
         """Drop what exceeds the limit, the first in the order of delivery."""
-        excess = left = max(0, self.excess)
-        while left > 0 and self._queue:
-            left -= len(self._pop(left))
-        if left > 0:
+        while self.is_over and self._queue:
+            self._note_dropped(self._pop(self._surplus).events)
+        if (left := self.excess) > 0:
             self.held.drop(left)
-        while self.size > QUEUE_BYTES_MAX and self._queue:
-            excess += len(self._pop(self._queue[0].events))
-        self._note_dropped(excess)
+            self._note_dropped(left)
+
+    @property
+    def _surplus(self) -> int:
+        """So many of the first events to drop: those beyond the limit, else a delivery batch."""
+        return self.excess if self.excess > 0 else self._queue[0].events
 
     def _note_dropped(self, events: int) -> None:
         self.dropped += events
